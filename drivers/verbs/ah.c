@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address handles: the destinations of datagrams. Of a global route the library uses the GID alone,
- * which is the peer's address. A receive has the sender's address in the 40 bytes before the
- * payload.
+ * Address handles: the destinations of datagrams. Of a global route the library uses the GID, which
+ * is the peer's address, and the class of packets. A receive has the sender's address in the 40
+ * bytes before the payload.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -15,9 +15,27 @@
 #define VERSION_4 0x45
 #define HOPS      64
 
+struct saker_class
+vb_class_of(const struct ibv_ah_attr *path)
+{
+	const struct ibv_global_route *g = &path->grh;
+	struct saker_class c = {.traffic_class = g->traffic_class,
+		.priority = path->sl,
+		.flow_label = g->flow_label};
+
+	if (c.traffic_class != 0)
+		c.set |= SAKER_CLASS_TRAFFIC;
+	if (c.priority != 0)
+		c.set |= SAKER_CLASS_PRIORITY;
+	if (c.flow_label != 0)
+		c.set |= SAKER_CLASS_FLOW;
+	return c;
+}
+
 VB_EXPORT struct ibv_ah *
 ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
+	const struct saker_class traffic = vb_class_of(attr);
 	struct saker_modes modes = {0};
 	struct sk_addr remote;
 	struct vb_ah *ah = NULL;
@@ -34,8 +52,8 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		rc = ENOMEM;
 	if (rc == 0) {
 		memcpy(remote.b, attr->grh.dgid.raw, sizeof(remote.b));
-		rc = vb_rc(saker_ah_create_as(vb_pd(pd)->saker, &remote,
-				   (enum saker_ordering)modes.ordering, &ah->saker),
+		rc = vb_rc(saker_ah_create_class(vb_pd(pd)->saker, &remote,
+				   (enum saker_ordering)modes.ordering, &traffic, &ah->saker),
 			"ibv_create_ah");
 	}
 	if (rc != 0) {

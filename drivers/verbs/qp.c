@@ -275,6 +275,9 @@ ibv_query_qp(
 		attr->max_dest_rd_atomic = (uint8_t)(info.ird < UINT8_MAX ? info.ird : UINT8_MAX);
 		attr->max_rd_atomic = (uint8_t)(info.ord < UINT8_MAX ? info.ord : UINT8_MAX);
 	}
+	attr->ah_attr.grh.traffic_class = info.traffic.traffic_class;
+	attr->ah_attr.grh.flow_label = info.traffic.flow_label;
+	attr->ah_attr.sl = info.traffic.priority;
 	*init = qp->init;
 	init->qp_context = p->qp_context;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The step of a QP that a program connects: passes the state and the attributes to the engine. Of
- * the path, the engine receives the two GIDs, which are addresses. Sequence numbers are not passed:
- * Falcon chooses its own. */
+ * the path, the engine receives the two GIDs, which are addresses, and the class of packets.
+ * Sequence numbers are not passed: Falcon chooses its own. */
 #include <string.h>
 
 #include "qp_priv.h"
@@ -31,6 +31,7 @@ vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_state to
 		if (now->ah_attr.grh.sgid_index >= d->naddrs)
 			return vb_fail(EINVAL, "there is no GID %u", now->ah_attr.grh.sgid_index);
 		m.local = d->addrs[now->ah_attr.grh.sgid_index];
+		m.traffic = vb_class_of(&now->ah_attr);
 	}
 	if (to == IBV_QPS_RTR && vb_modes(qp->ex.qp_base.context, &m.modes) != 0)
 		return EINVAL;

@@ -166,6 +166,12 @@ vb_kind_of(struct ibv_context *c)
 /* Returns 0, or EIO for a context that belongs to the parent process. */
 int vb_alive(struct ibv_context *c);
 
+/* ---- ah.c ---- */
+
+/* Returns the class of packets that a path names. 0 names none: verbs has no other value for that.
+ */
+struct saker_class vb_class_of(const struct ibv_ah_attr *path);
+
 /* ---- modes.c ---- */
 
 /* Sets the modes for a new connection of the device from the environment; those without a variable

@@ -16,6 +16,15 @@ int
 saker_ah_create_as(struct saker_pd *pd, const struct sk_addr *remote, enum saker_ordering ordering,
 	struct saker_ah **out)
 {
+	const struct saker_class configured = {0};
+
+	return saker_ah_create_class(pd, remote, ordering, &configured, out);
+}
+
+int
+saker_ah_create_class(struct saker_pd *pd, const struct sk_addr *remote,
+	enum saker_ordering ordering, const struct saker_class *traffic, struct saker_ah **out)
+{
 	struct saker *s = pd->obj.s;
 	struct saker_ah *ah = cl_zalloc(sizeof(*ah));
 	struct shm_msg m;
@@ -27,6 +36,7 @@ saker_ah_create_as(struct saker_pd *pd, const struct sk_addr *remote, enum saker
 	m.body.ah.pd = pd->obj.handle;
 	m.body.ah.remote = *remote;
 	m.body.ah.ordering = (uint8_t)ordering;
+	cl_class_to(traffic, &m.body.ah.class);
 	rc = cl_command(s, &m, SHM_AH_CREATE);
 	if (rc == 0)
 		rc = cl_obj_add(s, &ah->obj, ah, CL_AH, m.body.ah.ah);

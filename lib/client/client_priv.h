@@ -389,6 +389,7 @@ void cl_device_of(const struct shm_device *d, struct saker_device *out);
 void cl_qp_info_of(const struct shm_qp_info *q, struct saker_qp_info *out);
 void cl_conn_info_of(const struct shm_cm *cm, struct saker_conn_info *out);
 void cl_modes_to(const struct saker_modes *modes, struct shm_modes *out);
+void cl_class_to(const struct saker_class *traffic, struct shm_class *out);
 void cl_async_of(const struct shm_async *a, struct saker_async *out);
 
 /* ---- cm.c ---- */

@@ -29,6 +29,7 @@ param_fill(struct saker *s, const struct saker_conn_param *p, struct shm_cm *cm)
 	cm->enhanced = p->enhanced;
 	cm->dialect = p->dialect;
 	cl_modes_to(&p->modes, &cm->modes);
+	cl_class_to(&p->traffic, &cm->class);
 	cm->private_len = p->private_len;
 	if (p->private_len > 0)
 		memcpy(cm->private_data, p->private_data, p->private_len);
@@ -88,9 +89,9 @@ saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint
 
 int
 saker_listen_v6only(struct saker *s, enum saker_space space, uint16_t port, uint32_t backlog,
-	void *user, struct saker_listener **out)
+	const struct saker_conn_param *p, void *user, struct saker_listener **out)
 {
-	return listen_in(s, (enum shm_space)space, NULL, true, port, backlog, NULL, user, out);
+	return listen_in(s, (enum shm_space)space, NULL, true, port, backlog, p, user, out);
 }
 
 int

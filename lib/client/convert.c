@@ -41,6 +41,10 @@ _Static_assert((int)SAKER_PSP_GCM128 == 1 << PSP_AES_GCM_128 &&
 		       (int)SAKER_PSP_GMAC256 == 1 << PSP_GMAC_256 &&
 		       (int)SAKER_PSP_NONE == 1 << PSP_NO_CRYPTO,
 	"versions of PSP");
+_Static_assert((int)SAKER_CLASS_TRAFFIC == SHM_CLASS_TRAFFIC &&
+		       (int)SAKER_CLASS_PRIORITY == SHM_CLASS_PRIORITY &&
+		       (int)SAKER_CLASS_FLOW == SHM_CLASS_FLOW,
+	"classes of packets");
 _Static_assert(SAKER_PRIVATE_MAX == SHM_PRIVATE_MAX && SAKER_NAME_MAX == SHM_NAME_MAX &&
 		       SAKER_DEPTH_AUTO == SHM_DEPTH_AUTO,
 	"constants");
@@ -100,6 +104,19 @@ cl_qp_info_of(const struct shm_qp_info *q, struct saker_qp_info *out)
 	out->ird = q->ird;
 	out->ord = q->ord;
 	out->qkey = q->qkey;
+	out->traffic = (struct saker_class){.set = q->class.set,
+		.traffic_class = q->class.traffic_class,
+		.priority = q->class.priority,
+		.flow_label = q->class.flow_label};
+}
+
+void
+cl_class_to(const struct saker_class *traffic, struct shm_class *out)
+{
+	*out = (struct shm_class){.set = traffic->set,
+		.traffic_class = traffic->traffic_class,
+		.priority = traffic->priority,
+		.flow_label = traffic->flow_label};
 }
 
 void

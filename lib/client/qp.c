@@ -63,6 +63,7 @@ attr_to_info(const struct saker_pd *pd, const struct saker_qp_attr *a, struct sh
 	info->type = a->type;
 	info->xrcd = a->xrcd != NULL ? a->xrcd->obj.handle : SHM_NONE;
 	info->access = a->access;
+	cl_class_to(&a->traffic, &info->class);
 }
 
 static void
@@ -289,6 +290,7 @@ saker_qp_move(struct saker_qp *qp, const struct saker_qp_move *move)
 	to->remote = move->remote;
 	to->local = move->local;
 	cl_modes_to(&move->modes, &to->modes);
+	cl_class_to(&move->traffic, &to->class);
 	return cl_command(qp->s, &m, SHM_QP_MODIFY);
 }
 

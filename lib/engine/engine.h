@@ -102,8 +102,12 @@ struct eng_rates_config {
 	 * rates. ENG_NO_UID: none. */
 	uint32_t uid;
 	struct eng_rates rates;
+	/* The class of packets of their QPs, listeners and address handles for which the program
+	 * chooses none: the DSCP in the upper six bits, and 0 to 7. */
+	uint8_t traffic_class, priority;
 };
-#define ENG_NO_UID UINT32_MAX
+#define ENG_NO_UID     UINT32_MAX
+#define ENG_PRIORITIES 8
 
 /* The modes of Falcon connections with some peers, or at some ports. */
 struct eng_modes_config {
@@ -204,6 +208,8 @@ struct eng_config {
 	struct eng_limits limits;
 	/* Of two rows with the same name or user ID, the first one applies. */
 	struct eng_rates_config rates[ENG_MAX_RATES];
+	/* The priority code point, 0 to 7, of the VLAN tags of packets with each priority. */
+	uint8_t vlan_pcp[ENG_PRIORITIES];
 	/* The limits of the instance, and its share of a turn beside other instances that the same
 	 * loop polls. A weight of 0: a turn is not limited by the turns before it. */
 	struct eng_rates all_rates;
@@ -301,13 +307,13 @@ struct eng_changed {
 	uint32_t conns;     /* connections whose local address was removed */
 	uint32_t listeners; /* listeners at such an address */
 };
-/* Changes an instance whose loops run: its addresses (`ifs`), routes, rates of clients, the modes
- * of later Falcon connections (falcon.modes), and of `limits` the members client_*, which apply to
- * clients that attach later, except client_mem_bytes, which applies at once. `next` is a complete
- * configuration; its other members have no effect. A connection whose local address disappears ends
- * with EADDRNOTAVAIL, and its peer is notified. Returns 0, or -errno with one sentence in `err`;
- * then nothing has changed, except that after -ETIMEDOUT the change may still follow. Not callable
- * from the thread of a loop, unless another thread polls the loops. */
+/* Changes an instance whose loops run: its addresses (`ifs`), routes, rates and classes of clients,
+ * the modes of later Falcon connections (falcon.modes), and of `limits` the members client_*, which
+ * apply to clients that attach later, except client_mem_bytes, which applies at once. `next` is a
+ * complete configuration; its other members have no effect. A connection whose local address
+ * disappears ends with EADDRNOTAVAIL, and its peer is notified. Returns 0, or -errno with one
+ * sentence in `err`; then nothing has changed, except that after -ETIMEDOUT the change may still
+ * follow. Not callable from the thread of a loop, unless another thread polls the loops. */
 int eng_change(struct eng *e, const struct eng_config *next, struct eng_changed *out, char *err,
 	size_t errlen);
 /* Polls the link states of the ports, and logs each change. A thread beside the loops calls it
@@ -399,6 +405,8 @@ struct eng_qp_view {
 	uint8_t kind;        /* enum shm_transport */
 	struct tcp_info tcp; /* Falcon: of the control channel */
 	struct eng_falcon_qp_view falcon;
+	/* Of its packets, while it is connected; a Falcon connection changes the flow label. */
+	struct net_class class;
 	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
 };
 /* Requests views of at most `max` QPs from the stages that own them, and waits up to 2 s for the

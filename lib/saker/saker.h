@@ -238,6 +238,29 @@ int saker_xrcd_open(struct saker *s, uint64_t dev, uint64_t ino, bool create, bo
 /* Closes a domain. -EBUSY: QPs or receive queues of this process are in it. */
 int saker_xrcd_close(struct saker_xrcd *x);
 
+/* ---- Classes of packets ---- */
+
+enum saker_class_set { SAKER_CLASS_TRAFFIC = 1, SAKER_CLASS_PRIORITY = 2, SAKER_CLASS_FLOW = 4 };
+
+/*
+ * The class of the packets that this side sends; the peer chooses that of its own. A member counts
+ * if its bit is in `set`. The first of these that sets a member determines it: saker_connect(),
+ * saker_accept() or saker_qp_move(); the QP; for saker_accept() the listener; the client's section
+ * of the engine's configuration. doc/traffic-classes.md describes them.
+ */
+struct saker_class {
+	uint8_t set; /* bits of enum saker_class_set */
+	/* The DSCP in the upper six bits, in IPv4 and IPv6. The lower two bits (ECN) do not count:
+	 * they belong to the transport. */
+	uint8_t traffic_class;
+	/* 0 to 7. The configuration maps it to the priority of the VLAN tag; packets without a tag
+	 * have none. */
+	uint8_t priority;
+	/* IPv6, 20 bits; 0: the engine chooses one. The flows of a Falcon connection begin with it,
+	 * and may change it. */
+	uint32_t flow_label;
+};
+
 /* ---- Queue pairs ---- */
 
 struct saker_qp_attr {
@@ -252,6 +275,7 @@ struct saker_qp_attr {
 	uint8_t type;
 	struct saker_xrcd *xrcd; /* of SAKER_XRC_RECV only */
 	uint32_t access;         /* remote rights that the QP grants: enum rd_access; 0: all */
+	struct saker_class traffic;
 	void *user;
 };
 
@@ -286,6 +310,8 @@ struct saker_qp_info {
 	uint32_t access;   /* remote rights that it grants: enum rd_access; 0: all */
 	uint32_t ird, ord; /* as negotiated */
 	uint32_t qkey;     /* SAKER_UD: the Q_Key that its receives accept */
+	/* In effect; before a connection, as the QP and the configuration determine it. */
+	struct saker_class traffic;
 };
 
 /* Queries the engine for the QP's present state. */
@@ -354,6 +380,7 @@ struct saker_qp_move {
 	 * are in order (saker_ah_create_as() chooses the order of the data); and `errors`, the
 	 * effect of faults that this end finds. */
 	struct saker_modes modes;
+	struct saker_class traffic; /* RTR, but not SAKER_UD, whose address handles have classes */
 };
 
 /*
@@ -391,6 +418,11 @@ int saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct sa
  * SAKER_ORDER_CONFIGURED. */
 int saker_ah_create_as(struct saker_pd *pd, const struct sk_addr *remote,
 	enum saker_ordering ordering, struct saker_ah **out);
+/* The same, with a class of packets. The datagrams between two hosts that have the same order,
+ * traffic class and priority share a connection, and the peer answers with the same class. The flow
+ * label has no effect. */
+int saker_ah_create_class(struct saker_pd *pd, const struct sk_addr *remote,
+	enum saker_ordering ordering, const struct saker_class *traffic, struct saker_ah **out);
 /* Destroys a handle. Requests with it that the engine has not taken yet complete with
  * RD_LOC_QP_OP_ERR. */
 int saker_ah_destroy(struct saker_ah *ah);
@@ -522,6 +554,7 @@ struct saker_conn_param {
 	 * sentence of saker_error(). */
 	bool no_wait;
 	struct saker_modes modes; /* Falcon */
+	struct saker_class traffic;
 	const void *private_data;
 	uint16_t private_len; /* at most SAKER_PRIVATE_MAX bytes; MPA revision 2: 508 */
 };
@@ -555,14 +588,14 @@ struct saker_conn_info {
 int saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out);
 /* The same, with a revision (1: enhanced requests are refused, as by a peer that implements
- * revision 1 only), CRC, markers, ready-to-receive messages and modes of Falcon other than the
- * configuration's. The other members of *p are ignored: they belong to saker_accept(). */
+ * revision 1 only), CRC, markers, ready-to-receive messages, modes of Falcon and a class other than
+ * the configuration's. The other members of *p are ignored: they belong to saker_accept(). */
 int saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	const struct saker_conn_param *p, void *user, struct saker_listener **out);
 /* The same, on every IPv6 address and no IPv4 address. `space`: SAKER_SPACE_UDP listens as
  * saker_ud_listen() does. */
 int saker_listen_v6only(struct saker *s, enum saker_space space, uint16_t port, uint32_t backlog,
-	void *user, struct saker_listener **out);
+	const struct saker_conn_param *p, void *user, struct saker_listener **out);
 /* Ends a listener, and rejects the requests that wait for an answer. */
 int saker_unlisten(struct saker_listener *l);
 /* Returns `user` of saker_listen(). */

@@ -24,7 +24,7 @@
 #include "../rdma/rdma.h"
 
 #define SHM_MAGIC      0x53414b4552303031ull /* "SAKER001" */
-#define SHM_VERSION    5
+#define SHM_VERSION    6
 #define SHM_LINE       64
 #define SHM_MAX_STAGES 64 /* limit of engine stages in this layout */
 
@@ -295,11 +295,11 @@ shm_cq_ring(uint64_t at, uint8_t log2_depth)
  *	QP_OPEN			qp.xrcd, qp.qpn; qp
  *	SRQ_MODIFY		srq.srq, srq.limit; none
  *	LISTEN			cm.local, lport, backlog, space, revision, crc,
- *				markers, rtr, modes; cm.listener, lport
+ *				markers, rtr, modes, class; cm.listener, lport
  *	CONNECT			cm.qp and the fields of struct shm_cm for commands; none
- *	RESOLVE			cm.qp, local, remote, rport, private data; none
+ *	RESOLVE			cm.qp, local, remote, rport, class, private data; none
  *	ACCEPT			cm.request, qp, ird, ord, crc, markers, rtr, dialect,
- *				modes, private data; none
+ *				modes, class, private data; none
  *	REJECT			cm.request, ird, ord (the depths that would have been
  *				needed), private data; none
  *	DISCONNECT		cm.qp, abort; none
@@ -413,6 +413,21 @@ struct shm_srq_info {
 	struct shm_ring_at rq;
 };
 
+/*
+ * The class of the packets that this side sends. A member counts if its bit is in `set`; the others
+ * are left to the QP, then (ACCEPT) to the listener, then to the configuration of the client.
+ * Replies: the class in effect.
+ */
+enum shm_class_set { SHM_CLASS_TRAFFIC = 1, SHM_CLASS_PRIORITY = 2, SHM_CLASS_FLOW = 4 };
+struct shm_class {
+	uint8_t set;           /* bits of enum shm_class_set */
+	uint8_t traffic_class; /* DSCP in the upper six bits; the lower two do not count */
+	uint8_t priority;      /* 0 to 7: the configuration maps it to the PCP of a VLAN tag */
+	uint8_t rsv;
+	uint32_t flow_label; /* of IPv6, 20 bits; 0: the engine chooses one */
+};
+_Static_assert(sizeof(struct shm_class) == 8, "layout");
+
 /* An address handle: the receivers at one address, for datagrams. */
 struct shm_ah {
 	uint32_t pd;
@@ -421,6 +436,7 @@ struct shm_ah {
 	/* enum shm_ordering without ..._ANY. SHM_ORDER_STRONG: the datagrams arrive in order. */
 	uint8_t ordering;
 	uint8_t rsv[7];
+	struct shm_class class;
 };
 
 /* An XRC domain. Clients of one tenant that name the same file share a domain. */
@@ -488,6 +504,7 @@ struct shm_qp_info {
 	uint32_t xrcd; /* SHM_XRC_RECV: the domain; else SHM_NONE */
 	uint32_t qkey; /* SHM_UD */
 	uint32_t rsv;
+	struct shm_class class;
 	uint64_t at; /* reply: offset of struct shm_qp */
 	struct shm_ring_at sq, rq;
 };
@@ -496,10 +513,10 @@ struct shm_qp_info {
 /*
  * A transition of a QP's state by a program that exchanges (GID, QPN) itself and modifies its QP.
  * Each field belongs to one transition and is ignored in the others. INIT uses access and, for
- * datagrams, qkey. RTR uses remote, remote_qpn, local, ird, min_rnr_timer and modes; for
- * datagrams, modes.ordering, the order of completions, and modes.errors only. RTS uses ord,
- * timeout, retry and rnr_retry. RTR and RTS with an unspecified `remote` and remote_qpn 0 do not
- * change a QP that the connection manager connects.
+ * datagrams, qkey. RTR uses remote, remote_qpn, local, ird, min_rnr_timer, modes and
+ * class; for datagrams, modes.ordering, the order of completions, and modes.errors only. RTS uses
+ * ord, timeout, retry and rnr_retry. RTR and RTS with an unspecified `remote` and remote_qpn 0 do
+ * not change a QP that the connection manager connects.
  */
 struct shm_qp_move {
 	uint32_t qp;   /* handle */
@@ -521,6 +538,7 @@ struct shm_qp_move {
 	/* The local GID that the peer uses; unspecified: chosen by the route. */
 	struct sk_addr local;
 	struct shm_modes modes;
+	struct shm_class class;
 };
 
 /* A depth that is not negotiated (RFC 6581 9.1): each endpoint keeps its own. */
@@ -585,6 +603,7 @@ struct shm_cm {
 	uint8_t v6only;
 	uint8_t rsv[3];
 	struct shm_modes modes;
+	struct shm_class class; /* LISTEN, CONNECT, RESOLVE, ACCEPT */
 	/* ESTABLISHED after a lookup: the QP that serves the port */
 	uint32_t remote_qpn, remote_qkey;
 	uint8_t private_data[SHM_PRIVATE_MAX];

@@ -30,6 +30,7 @@ path_to_peer(const struct cm_id *id, struct ibv_ah_attr *a)
 	memcpy(a->grh.dgid.raw, id->remote.b, sizeof(a->grh.dgid.raw));
 	a->is_global = 1;
 	a->grh.hop_limit = 64;
+	a->grh.traffic_class = id->tos;
 	a->port_num = id->id.port_num;
 }
 

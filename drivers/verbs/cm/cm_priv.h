@@ -57,6 +57,9 @@ struct cm_id {
 	uint32_t epoch;      /* vb_cm_epoch() of the process that created the id */
 	bool sync;           /* the library created its channel, and calls wait for their event */
 	uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT, shown by ibv_query_qp(3); 0: none */
+	/* RDMA_OPTION_ID_TOS of the id; of a request's id: of its listener, at first */
+	uint8_t tos;
+	bool tos_set;
 	struct cm_port port;
 	struct cm_device *dev;        /* the device to which the id is bound; held; or NULL */
 	struct sk_addr local, remote; /* local unspecified: the engine chooses it */
@@ -127,6 +130,8 @@ void vb_cm_wake(void);
 uint32_t vb_cm_epoch(void);
 /* Returns the type of the QPs that ids of a port space connect. */
 enum ibv_qp_type vb_cm_qp_type_of(enum rdma_port_space ps);
+/* Returns the class of packets that the id's traffic class determines. */
+struct saker_class vb_cm_class_of(const struct cm_id *id);
 /* Creates an id on `channel` and inserts it into the list. Returns NULL without memory. */
 struct cm_id *vb_cm_id_new(
 	struct rdma_event_channel *channel, void *context, enum rdma_port_space ps);

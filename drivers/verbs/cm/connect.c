@@ -82,6 +82,7 @@ vb_cm_conn_param(
 
 	*out = (struct saker_conn_param){
 		.ird = (uint16_t)ird, .ord = (uint16_t)ord, .crc = 2, .markers = 2};
+	out->traffic = vb_cm_class_of(id);
 	err = vb_modes(id->id.verbs, &out->modes);
 	if (err != 0 || p == NULL)
 		return err;

@@ -170,6 +170,8 @@ request_new(const struct vb_attachment *a, struct cm_id *l, const struct saker_e
 	e->ev.listen_id = &l->id;
 	id->state = CM_REQUEST;
 	id->request = ev->request;
+	id->tos = l->tos;
+	id->tos_set = l->tos_set;
 	id->ird = ev->cm.ird;
 	id->ord = ev->cm.ord;
 	id->remote = ev->cm.remote;

@@ -11,16 +11,19 @@ int
 vb_cm_listen_on(struct cm_id *id, struct vb_attachment *at, uint32_t backlog)
 {
 	const enum saker_space space = vb_cm_is_ud(id) ? SAKER_SPACE_UDP : SAKER_SPACE_TCP;
+	const struct saker_conn_param param = {
+		.crc = 2, .markers = 2, .traffic = vb_cm_class_of(id)};
 	const struct sk_addr *a = &id->port.addr;
 	struct saker *s = at->saker;
 	int rc;
 
 	if (id->port.afonly && sk_addr_is_any(a) && !sk_addr_is_v4(a))
-		rc = saker_listen_v6only(s, space, id->port.port, backlog, id, &id->listener);
+		rc = saker_listen_v6only(
+			s, space, id->port.port, backlog, &param, id, &id->listener);
 	else if (space == SAKER_SPACE_UDP)
 		rc = saker_ud_listen(s, a, id->port.port, backlog, id, &id->listener);
 	else
-		rc = saker_listen(s, a, id->port.port, backlog, id, &id->listener);
+		rc = saker_listen_as(s, a, id->port.port, backlog, &param, id, &id->listener);
 	if (rc < 0)
 		return rc;
 	vb_attachment_hold(at);

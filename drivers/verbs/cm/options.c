@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The options of an id. The library applies the options about addresses. It checks traffic class,
- * acknowledgement timeout and IB paths and ignores them: Saker's configuration sets these for all
- * connections of an interface.
+ * The options of an id. The library applies the options about addresses and the traffic class. It
+ * checks acknowledgement timeout and IB paths and ignores them: Saker's configuration sets these
+ * for all connections of an interface.
  */
 #include <string.h>
 
@@ -17,6 +17,27 @@ take_int(const void *val, size_t len, int *out)
 	return 0;
 }
 
+struct saker_class
+vb_cm_class_of(const struct cm_id *id)
+{
+	return (struct saker_class){
+		.set = id->tos_set ? SAKER_CLASS_TRAFFIC : 0, .traffic_class = id->tos};
+}
+
+/* Sets the traffic class of what the id connects or accepts later. */
+static int
+option_tos(struct cm_id *id, const void *val, size_t len)
+{
+	if (val == NULL || len != sizeof(id->tos))
+		return EINVAL;
+	memcpy(&id->tos, val, sizeof(id->tos));
+	id->tos_set = true;
+	/* rdma_listen() listens with the new value. */
+	if (id->state == CM_BOUND)
+		vb_cm_listen_end(id);
+	return 0;
+}
+
 static int
 option_id(struct cm_id *id, int name, const void *val, size_t len)
 {
@@ -24,7 +45,7 @@ option_id(struct cm_id *id, int name, const void *val, size_t len)
 
 	switch (name) {
 	case RDMA_OPTION_ID_TOS:
-		return val != NULL && len == sizeof(uint8_t) ? 0 : EINVAL;
+		return option_tos(id, val, len);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		if (val == NULL || len != sizeof(uint8_t))
 			return EINVAL;

@@ -81,6 +81,7 @@ vb_cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct saker_con
 	u->ah_attr.is_global = 1;
 	u->ah_attr.port_num = id->id.port_num;
 	u->ah_attr.grh.hop_limit = 64;
+	u->ah_attr.grh.traffic_class = id->tos;
 	memcpy(u->ah_attr.grh.dgid.raw, id->remote.b, sizeof(u->ah_attr.grh.dgid.raw));
 	if (vb_cm_addr_from(&id->id.route.addr.src_addr, &local, &port) != 0)
 		return;

@@ -55,6 +55,7 @@ eng_config_default(struct eng_config *cfg)
 			.cq_depth = 1u << 22,
 			.ird = 128,
 			.ord = 128},
+		.vlan_pcp = {0, 1, 2, 3, 4, 5, 6, 7},
 		.mpa_revision = 2,
 		.mpa_crc = true,
 		.port_min = 49152,
@@ -192,6 +193,20 @@ check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 	return fa_rue_check(&cfg->rue, err, errlen);
 }
 
+static int
+check_classes(const struct eng_config *cfg, char *err, size_t errlen)
+{
+	for (unsigned i = 0; i < ENG_PRIORITIES; i++)
+		if (cfg->vlan_pcp[i] >= ENG_PRIORITIES)
+			return REFUSE("priority %u: a VLAN tag has a priority of 0 to %u, not %u",
+				i, ENG_PRIORITIES - 1, cfg->vlan_pcp[i]);
+	for (unsigned i = 0; i < ENG_MAX_RATES; i++)
+		if (cfg->rates[i].present && cfg->rates[i].priority >= ENG_PRIORITIES)
+			return REFUSE("[client %u]: a priority is 0 to %u, not %u", i,
+				ENG_PRIORITIES - 1, cfg->rates[i].priority);
+	return 0;
+}
+
 int
 eng_config_check(const struct eng_config *cfg, char *err, size_t errlen)
 {
@@ -214,7 +229,7 @@ eng_config_check(const struct eng_config *cfg, char *err, size_t errlen)
 		return REFUSE("MPA revision %u: 1 or 2", cfg->mpa_revision);
 	if (cfg->port_min == 0 || cfg->port_min > cfg->port_max)
 		return REFUSE("local ports %u..%u: not a range", cfg->port_min, cfg->port_max);
-	if (check_falcon(&cfg->falcon, err, errlen) != 0)
+	if (check_falcon(&cfg->falcon, err, errlen) != 0 || check_classes(cfg, err, errlen) != 0)
 		return -EINVAL;
 	return check_ports(cfg, err, errlen) != 0 ? -EINVAL : check_stages(cfg, err, errlen);
 }

@@ -13,6 +13,7 @@
 
 #include "../../iwarp/iwarp.h"
 #include "../../iwarp/mpa.h"
+#include "../../net/net.h"
 #include "../../rof/rof.h"
 #include "../../shm/shm.h"
 #include "../../tcp/tcp.h"
@@ -56,7 +57,8 @@ struct eng_offer {
 	/* ENG_CT_CONNECT: a second attempt with a reduced offer is allowed. ENG_TC_FAILED: the
 	 * control stage should make the second attempt. */
 	bool retry;
-	uint16_t ird, ord; /* in RDMA Read requests, or SHM_DEPTH_AUTO */
+	uint16_t ird, ord;      /* in RDMA Read requests, or SHM_DEPTH_AUTO */
+	struct net_class class; /* of the packets of this side */
 	union {
 		struct mpa_offer mpa;
 		struct eng_falcon_ask falcon;

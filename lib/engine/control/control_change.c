@@ -123,6 +123,7 @@ change_clients(struct eng_control *c, struct ctl_query *q)
 			continue;
 		if (!ctl_has_reserve(c))
 			return false;
+		ctl_client_class(c, cl);
 		for (unsigned i = 0; i < c->cfg->nstages; i++) {
 			struct ctl_msg *m =
 				ctl_query_message(c, q, ENG_CE_CLIENT_RATES, rates_answered);

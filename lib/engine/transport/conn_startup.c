@@ -172,6 +172,7 @@ eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 		return;
 	}
+	eng_path_class(t, &c->path, tuple, &l->offer.class);
 	use_offloads(t, c);
 	c->su->listener = l->number;
 	c->su->offer = l->offer;
@@ -262,6 +263,7 @@ connect_link(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple
 	c->link = eng_links[m->connect.offer.kind];
 	c->su->cookie = m->cookie;
 	c->su->offer = m->connect.offer;
+	eng_path_class(t, &c->path, tuple, &m->connect.offer.class);
 	rc = c->link->connect(t, c, tuple, m);
 	return rc != 0 ? rc : tcp_connect(t->tcp, t->now, tuple, c->path.mtu, c, &c->tcp);
 }

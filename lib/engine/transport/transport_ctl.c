@@ -56,6 +56,8 @@ ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 		return -ENOENT;
 	if (live) {
 		c->su->cookie = m->cookie;
+		c->su->offer.class = m->connect.offer.class;
+		eng_path_class(t, &c->path, tcp_tuple(c->tcp), &c->su->offer.class);
 		if (c->link->accept(t, c, m) != 0)
 			eng_startup_fail(t, c, -ENOMEM);
 	}
@@ -124,6 +126,7 @@ ctl_query(const struct eng_transport *t, const struct eng_conn *c, struct eng_qp
 	if (c->tcp == NULL)
 		return -ENOTCONN;
 	view->tuple = *tcp_tuple(c->tcp);
+	view->class = c->path.class;
 	tcp_get_info(c->tcp, &view->tcp);
 	if (c->link != NULL && c->link->look != NULL)
 		c->link->look(t, c, view);

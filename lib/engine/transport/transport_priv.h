@@ -285,6 +285,12 @@ eng_tx_spares(const struct eng_transport *t)
 	return t->spare_in - t->spare_out;
 }
 
+/* Sets the class of the path of a TCP connection. Without a flow label of the program, that of IPv6
+ * depends on the tuple alone: the segments before a connection is accepted, and those in TIME_WAIT,
+ * have the same one (RFC 6437 3). */
+void eng_path_class(struct eng_transport *t, struct net_path *path, const struct tcp_tuple *tuple,
+	const struct net_class *class);
+
 /* ---- port_remove.c ---- */
 
 /* Returns whether the device of a port was removed: the caller must not use it. */

@@ -10,6 +10,7 @@
 #include <rte_ethdev.h>
 
 #include "../../base/mem.h"
+#include "../../base/prf.h"
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
@@ -477,12 +478,26 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_ou
 	return 0;
 }
 
+void
+eng_path_class(struct eng_transport *t, struct net_path *path, const struct tcp_tuple *tuple,
+	const struct net_class *class)
+{
+	const struct sk_key key = {{t->hit_key, ~t->hit_key}};
+	struct net_class c = *class;
+
+	if (c.flow == 0 && path->l3_len == IP6_LEN)
+		c.flow = (uint32_t)sk_siphash(&key, tuple, sizeof(*tuple)) & 0xfffff;
+	net_path_set_class(path, &c);
+}
+
 int
 eng_tcp_output(
 	void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to, const struct tcp_out *out)
 {
 	struct eng_transport *t = ctx;
 	struct eng_conn *c = conn == NULL ? NULL : tcp_user(conn);
+	static const struct net_class none;
+	const struct eng_listener *l;
 	struct net_path path;
 	struct sk_addr src;
 
@@ -495,5 +510,7 @@ eng_tcp_output(
 	src = to->laddr;
 	if (net_path_init(t->net, &path, &src, &to->raddr, IP_TCP, t->now) != 0)
 		return 0;
+	l = eng_listener_find(t, &to->laddr, to->lport);
+	eng_path_class(t, &path, to, l != NULL ? &l->offer.class : &none);
 	return send_segment(t, &path, out, eng_addr_sum(to, IP_TCP));
 }

@@ -169,7 +169,9 @@ Test(engine_change, every_client_gets_its_new_rates_on_every_stage)
 
 	change.next.rates[0] = (struct eng_rates_config){.present = true,
 		.uid = ENG_NO_UID,
-		.rates = {.weight = 3, .bits = 1000000, .messages = 70}};
+		.rates = {.weight = 3, .bits = 1000000, .messages = 70},
+		.traffic_class = 40,
+		.priority = 2};
 	strcpy(change.next.rates[0].name, hand_client(&hand)->eng.name);
 	cr_assert_eq(run(), 0, "%s", change.err);
 	cr_assert_eq(script_count(s, ENG_CE_CLIENT_RATES), SCRIPT_STAGES);
@@ -178,10 +180,13 @@ Test(engine_change, every_client_gets_its_new_rates_on_every_stage)
 	cr_assert_eq(m->rates.client.messages, 70);
 	cr_assert_eq(m->rates.client.weight, 3);
 	cr_assert_eq(m->rates.user.messages, 0);
+	cr_assert_eq(hand_client(&hand)->class.traffic_class, 40);
+	cr_assert_eq(hand_client(&hand)->class.priority, 2);
 	change.next.rates[0].present = false;
 	cr_assert_eq(run(), 0);
 	m = script_last(s, ENG_CE_CLIENT_RATES);
 	cr_assert_eq(m->rates.client.messages, 0, "the limit is lifted");
+	cr_assert_eq(hand_client(&hand)->class.traffic_class, 0);
 }
 
 Test(engine_change, new_quotas_apply_to_clients_that_attach_later)

@@ -594,8 +594,8 @@ Test(engine_flat, a_listener_of_one_family_leaves_the_port_to_the_other)
 
 	setup();
 	make_qp(&node[0]);
-	cr_assert_eq(saker_listen_v6only(node[1].s, SAKER_SPACE_TCP, PORT, 4, NULL, &v6), 0, "%s",
-		saker_error());
+	cr_assert_eq(saker_listen_v6only(node[1].s, SAKER_SPACE_TCP, PORT, 4, NULL, NULL, &v6), 0,
+		"%s", saker_error());
 	/* The peer's address is IPv4. */
 	cr_assert_eq(
 		saker_connect(node[0].qp, NULL, &node[1].addr, PORT, &p), 0, "%s", saker_error());

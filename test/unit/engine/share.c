@@ -335,7 +335,7 @@ Test(engine_share, messages_of_one_user_leave_those_of_others)
 
 /* Sends the request of a host for a host connection. Returns whether it was accepted so far. */
 static bool
-host_asks(const char *addr)
+host_asks_as(const char *addr, uint32_t qpn, uint32_t to_qpn)
 {
 	struct eng_ctl *m = script_say(s, ENG_TC_REQUEST);
 	unsigned refused = script_count(s, ENG_CT_REJECT);
@@ -345,12 +345,20 @@ host_asks(const char *addr)
 		.falcon = {.transport = ROF_UD,
 			.addressing = ROFX_ADDRESS,
 			.ordering = ROF_ORDER_NONE,
-			.errors = ROF_ERRORS_COMPLETE}};
+			.errors = ROF_ERRORS_COMPLETE,
+			.qpn = qpn,
+			.to_qpn = to_qpn}};
 	sk_addr_parse(addr, &m->peer.tuple.raddr);
 	sk_addr_parse("10.0.0.1", &m->peer.tuple.laddr);
 	script_send(s, m);
 	script_turns(s, 6);
 	return script_count(s, ENG_CT_REJECT) == refused;
+}
+
+static bool
+host_asks(const char *addr)
+{
+	return host_asks_as(addr, 0, 0);
 }
 
 static void
@@ -381,6 +389,25 @@ Test(engine_share, hosts_of_one_network_leave_host_connections_for_others)
 	cr_assert(host_asks("2001:db8:0:2::1"));
 	cr_assert(host_asks("10.0.0.7"));
 	cr_assert(host_asks("10.0.0.8"));
+	end();
+}
+
+Test(engine_share, the_number_of_a_host_connection_is_its_class)
+{
+	struct kit k;
+
+	begin(hosts);
+	k = kit_of(&hand[0]);
+	make_ud(&hand[0], &k);
+	cr_assert(host_asks_as("10.0.0.7", 46 | 5 << 6, 46 | 5 << 6));
+	cr_assert_eq(script_last(s, ENG_CE_QP_START)->qp->rd.qpn, 46 | 5 << 6);
+	cr_assert(host_asks_as("10.0.0.7", 511, 511));
+	cr_assert_eq(s->control->nhosts, 2, "each class has a connection of its own");
+	cr_assert_not(host_asks_as("10.0.0.7", 512, 512), "there is no such class");
+	cr_assert_not(host_asks_as("10.0.0.7", 0xffffff, 0xffffff));
+	cr_assert_not(host_asks_as("10.0.0.7", 0, 46), "the two sides differ");
+	cr_assert_not(host_asks_as("10.0.0.7", 46, 0));
+	cr_assert_eq(s->control->nhosts, 2);
 	end();
 }
 

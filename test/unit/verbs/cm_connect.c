@@ -73,6 +73,32 @@ Test(cm_connect, the_queue_pair_shows_the_ids_acknowledgement_timeout)
 	fake_destroy(id, ch);
 }
 
+static void
+set_tos(struct rdma_cm_id *id, uint8_t tos)
+{
+	cr_assert_eq(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);
+}
+
+Test(cm_connect, an_id_connects_with_its_traffic_class)
+{
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id = fake_active(&ch);
+
+	cr_assert_eq(rdma_connect(id, NULL), 0);
+	cr_assert_eq(fake.param.traffic.set, 0, "it leaves the class to the configuration");
+	fake_qp_event(id->qp, SAKER_EV_UNREACHABLE, -ETIMEDOUT);
+	fake_expect(ch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	for (uint8_t tos = 0; tos < 200; tos += 104) {
+		set_tos(id, tos);
+		cr_assert_eq(rdma_connect(id, NULL), 0);
+		cr_assert_eq(fake.param.traffic.set, SAKER_CLASS_TRAFFIC);
+		cr_assert_eq(fake.param.traffic.traffic_class, tos, "0 is a class, too");
+		fake_qp_event(id->qp, SAKER_EV_UNREACHABLE, -ETIMEDOUT);
+		fake_expect(ch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	}
+	fake_destroy(id, ch);
+}
+
 Test(cm_connect, a_port_that_the_program_bound_is_the_connections)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {8, 8, 1, 1, 0}};
@@ -388,6 +414,38 @@ Test(cm_connect, a_request_that_comes_before_listening_waits_for_it)
 	cr_assert(fake_readable(other));
 	fake_destroy(l, other);
 	rdma_destroy_event_channel(ch);
+}
+
+Test(cm_connect, a_listener_accepts_with_its_traffic_class_or_that_of_the_request)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {8, 8, 1, 1, 0}};
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *l = bound(&ch, "0.0.0.0");
+
+	cr_assert_eq(fake.listen_param.traffic.set, 0);
+	set_tos(l, 96);
+	cr_assert_eq(rdma_listen(l, 3), 0);
+	cr_assert_eq(fake.listens, 2, "what it listened with before has ended");
+	cr_assert_eq(fake.unlistens, 1);
+	cr_assert_eq(fake.listen_param.traffic.set, SAKER_CLASS_TRAFFIC);
+	cr_assert_eq(fake.listen_param.traffic.traffic_class, 96);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct rdma_cm_event *ev;
+		struct rdma_cm_id *id;
+
+		fake_request(SAKER_IWARP, 50 + i);
+		ev = fake_next(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+		id = ev->id;
+		cr_assert_eq(rdma_ack_cm_event(ev), 0);
+		if (i == 1)
+			set_tos(id, 32);
+		cr_assert_eq(rdma_create_qp(id, NULL, &init), 0);
+		cr_assert_eq(rdma_accept(id, NULL), 0);
+		cr_assert_eq(fake.param.traffic.set, SAKER_CLASS_TRAFFIC);
+		cr_assert_eq(fake.param.traffic.traffic_class, i == 0 ? 96 : 32);
+		fake_destroy(id, NULL);
+	}
+	fake_destroy(l, ch);
 }
 
 Test(cm_connect, no_more_requests_wait_than_the_backlog)
@@ -738,6 +796,7 @@ Test(cm_connect, datagram_services_are_asked_and_answered)
 	cr_assert_eq(rdma_create_qp(id, NULL, &init), 0);
 	/* A datagram QP needs no connection and can send at once. */
 	cr_assert_eq(id->qp->state, IBV_QPS_RTS);
+	set_tos(id, 104);
 	cr_assert_eq(rdma_connect(id, NULL), 0);
 	cr_assert_eq(fake.ud_resolves, 1);
 	cr_assert_eq(fake.port, 7);
@@ -751,6 +810,7 @@ Test(cm_connect, datagram_services_are_asked_and_answered)
 	cr_assert_eq(got->param.ud.ah_attr.is_global, 1);
 	cr_assert_eq(got->param.ud.ah_attr.port_num, 1);
 	cr_assert_eq(got->param.ud.ah_attr.grh.dgid.raw[15], 9);
+	cr_assert_eq(got->param.ud.ah_attr.grh.traffic_class, 104, "for ibv_create_ah()");
 	/* 198.51.100.1 is the device's second address. */
 	cr_assert_eq(got->param.ud.ah_attr.grh.sgid_index, 1);
 	rdma_ack_cm_event(got);

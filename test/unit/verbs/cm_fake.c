@@ -414,9 +414,10 @@ listener(const struct sk_addr *addr, uint16_t port, uint32_t backlog, void *user
 }
 
 int
-saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
-	void *user, struct saker_listener **out)
+saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
+	const struct saker_conn_param *p, void *user, struct saker_listener **out)
 {
+	fake.listen_param = *p;
 	return listener(addr, port, backlog, user, out);
 }
 
@@ -429,9 +430,10 @@ saker_ud_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint
 
 int
 saker_listen_v6only(struct saker *s, enum saker_space space, uint16_t port, uint32_t backlog,
-	void *user, struct saker_listener **out)
+	const struct saker_conn_param *p, void *user, struct saker_listener **out)
 {
 	fake.v6only++;
+	fake.listen_param = *p;
 	return listener(NULL, port, backlog, user, out);
 }
 

@@ -20,7 +20,8 @@ struct fake {
 	uint16_t port;
 	uint32_t backlog, request;
 	bool any_local, v4_local, abortive;
-	unsigned v6only; /* calls of saker_listen_v6only() */
+	unsigned v6only;                      /* calls of saker_listen_v6only() */
+	struct saker_conn_param listen_param; /* of the last listener but for those of datagrams */
 	unsigned connects, accepts, rejects, disconnects, listens, unlistens, ud_resolves;
 	/* The result of the functions of libsaker: 0 or -errno. */
 	int answer;

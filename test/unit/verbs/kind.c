@@ -83,10 +83,13 @@ vb_wr_fini(struct vb_qp *qp)
 {
 }
 
+static struct saker_class ah_traffic; /* of the last address handle */
+
 int
-saker_ah_create_as(struct saker_pd *pd, const struct sk_addr *remote, enum saker_ordering ordering,
-	struct saker_ah **out)
+saker_ah_create_class(struct saker_pd *pd, const struct sk_addr *remote,
+	enum saker_ordering ordering, const struct saker_class *traffic, struct saker_ah **out)
 {
+	ah_traffic = *traffic;
 	return 0;
 }
 
@@ -504,6 +507,25 @@ Test(kind, address_handles_need_a_GID_and_a_device_that_has_them)
 		cr_assert_null(ibv_create_ah(&pd.pd, &attr));
 		cr_assert_eq(errno, EINVAL);
 	}
+}
+
+Test(kind, address_handles_have_the_class_of_their_path)
+{
+	struct ibv_ah_attr attr = {.is_global = 1};
+	struct vb_pd pd = {.pd.context = context_of(SAKER_FALCON)};
+	struct ibv_ah *ah = ibv_create_ah(&pd.pd, &attr);
+
+	cr_assert_eq(ibv_destroy_ah(ah), 0);
+	cr_assert_eq(ah_traffic.set, 0, "0 is the value of a program that names no class");
+	attr.grh.traffic_class = 106;
+	attr.grh.flow_label = 0x12345;
+	attr.sl = 3;
+	ah = ibv_create_ah(&pd.pd, &attr);
+	cr_assert_eq(ibv_destroy_ah(ah), 0);
+	cr_assert_eq(ah_traffic.set, SAKER_CLASS_TRAFFIC | SAKER_CLASS_PRIORITY | SAKER_CLASS_FLOW);
+	cr_assert_eq(ah_traffic.traffic_class, 106);
+	cr_assert_eq(ah_traffic.flow_label, 0x12345);
+	cr_assert_eq(ah_traffic.priority, 3);
 }
 
 Test(kind, XRC_domains_need_a_device_that_has_them)

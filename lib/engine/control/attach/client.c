@@ -212,6 +212,7 @@ ctl_client_add(struct eng_control *c, struct ctl_client *cl)
 	ctl_total(&c->totals.clients, 1);
 	cl->phase = CTL_ADDING;
 	ctl_client_rates(c, cl, &cl->eng.rates, &cl->eng.user_rates);
+	ctl_client_class(c, cl);
 	for (unsigned i = 0; i < c->cfg->nstages; i++) {
 		struct ctl_msg *m = ctl_msg_get(c, ENG_CE_CLIENT_ADD, client_added);
 

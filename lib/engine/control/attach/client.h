@@ -40,6 +40,8 @@ void ctl_client_free(struct eng_control *c, struct ctl_client *cl);
 /* Determines the rates of a client and of its user. */
 void ctl_client_rates(const struct eng_control *c, const struct ctl_client *cl,
 	struct eng_rates *client, struct eng_rates *user);
+/* Sets cl->class. */
+void ctl_client_class(const struct eng_control *c, struct ctl_client *cl);
 /* Replaces the members client_* of the limits. */
 void ctl_limits_set(struct eng_control *c, const struct eng_limits *next);
 /* Adds a new client to all engine stages. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The weights and limits of clients, by the rows of the configuration. */
+/* The weights, limits and classes of clients, by the rows of the configuration. */
 #include <string.h>
 
 #include "client.h"
@@ -32,6 +32,28 @@ ctl_client_rates(const struct eng_control *c, const struct ctl_client *cl, struc
 		if (which == 2)
 			*user = row->rates;
 		found |= which;
+	}
+}
+
+void
+ctl_client_class(const struct eng_control *c, struct ctl_client *cl)
+{
+	const struct eng_rates_config *of[2] = {NULL, NULL}; /* the user's row, the client's */
+
+	for (unsigned i = ENG_MAX_RATES; i > 0; i--) {
+		const struct eng_rates_config *row = &c->cfg->rates[i - 1];
+		unsigned which = applies(row, cl);
+
+		if (which != 0)
+			of[which == 1] = row;
+	}
+	cl->class =
+		(struct shm_class){.set = SHM_CLASS_TRAFFIC | SHM_CLASS_PRIORITY | SHM_CLASS_FLOW};
+	for (unsigned i = 0; i < 2; i++) {
+		if (of[i] != NULL && of[i]->traffic_class != 0)
+			cl->class.traffic_class = of[i]->traffic_class;
+		if (of[i] != NULL && of[i]->priority != 0)
+			cl->class.priority = of[i]->priority;
 	}
 }
 

@@ -52,6 +52,7 @@ struct cm_listener {
 	uint16_t port;
 	uint8_t space;             /* enum shm_space */
 	struct shm_modes modes;    /* of the acceptances that leave them open */
+	struct shm_class class;    /* likewise */
 	uint32_t backlog, pending; /* requests: the limit, and those without an answer */
 	/* ENG_CT_UNLISTEN has been sent; all transport stages listen. */
 	bool closing, ready;
@@ -73,6 +74,7 @@ struct cm_request {
 	bool timed;                /* the request is in c->waiting, until the client answers it */
 	struct cm_conn *accepting; /* the accepting QP's, until ENG_CT_ACCEPT is sent */
 	struct shm_modes modes;    /* the listener's */
+	struct shm_class class;    /* likewise */
 	struct eng_offer offer;    /* what the client has accepted the request with, */
 	uint16_t private_len;      /* and the private data of that answer */
 	uint8_t *private_data;
@@ -181,9 +183,9 @@ bool cm_modified_poll(struct eng_control *c);
 
 /* ---- cm_host.c: address handles, and the host connections that they share ---- */
 
-/* A host connection: all datagrams between two hosts share it that have the same order of data.
- * Datagrams in weak order and in none have the same connection, since neither have an order on the
- * way. */
+/* A host connection: all datagrams between two hosts share it that have the same order of data and
+ * the same class of packets. Datagrams in weak order and in none have the same connection, since
+ * neither have an order on the way. */
 struct ctl_host {
 	struct cm_conn conn;
 	struct eng_qp qp; /* a QP without queues */
@@ -205,10 +207,13 @@ struct ctl_ah {
 	bool dying;
 };
 
-/* Returns the host connection of that order to the peer `remote`, which has requested it; creates
- * it if there is none. Returns NULL when there is no memory, or the peers of its network, or all
- * peers, have as many as they may have. */
-struct ctl_host *cm_host_get(struct eng_control *c, const struct sk_addr *remote, bool ordered);
+/* The host connections between two hosts have numbers, one for each class of packets. */
+#define CM_HOST_NUMBERS 512
+/* Returns the host connection of that order and number to the peer `remote`, which has requested
+ * it; creates it if there is none. Returns NULL when there is no memory, or the peers of its
+ * network, or all peers, have as many as they may have. */
+struct ctl_host *cm_host_get(
+	struct eng_control *c, const struct sk_addr *remote, bool ordered, uint32_t number);
 /* Frees all host connections and sends no message, since the control stage is being destroyed. */
 void cm_hosts_free(struct eng_control *c);
 /* Begins to destroy unused host connections. Returns whether there were any. */
@@ -232,8 +237,12 @@ void cm_configure(struct eng_control *c);
 int cm_offer(
 	struct eng_control *c, const struct cm_conn *q, struct shm_msg *m, struct eng_offer *out);
 /* Translates SHM_ACCEPT for request `r` into an offer. Returns 0, or a refusal written to `m`. */
-int cm_answer_offer(struct eng_control *c, const struct cm_conn *q, const struct cm_request *r,
+int cm_answer_offer(struct eng_control *c, struct cm_conn *q, const struct cm_request *r,
 	struct shm_msg *m, struct eng_offer *out);
+/* Sets the class of packets, for SHM_CONNECT and SHM_RESOLVE. Returns 0, or a refusal written to
+ * `m`. */
+int cm_class_offer(
+	struct eng_control *c, struct cm_conn *q, struct shm_msg *m, struct eng_offer *out);
 /* Checks the modes of Falcon in a client's command. `responds`: the client accepts connections.
  * Returns 0, or a refusal written to `m`. */
 int cm_modes_check(

@@ -138,6 +138,8 @@ cm_act_reset(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	q->modified = q->given_up = q->waits = q->ended = false;
 	q->ird = q->ord = 0;
 	q->move = (struct shm_qp_move){.state = RD_QP_RESET};
+	q->class = q->chosen;
+	ctl_class_fill(&q->class, &q->client->class);
 	reset_reply(c, q, m->status);
 	return q->dying ? cm_act_leave(c, q, NULL) : false;
 }

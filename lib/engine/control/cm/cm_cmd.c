@@ -94,6 +94,8 @@ cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (rc == 0)
 		rc = cm_offer(c, q, m, offer);
 	if (rc == 0)
+		rc = cm_class_offer(c, q, m, offer);
+	if (rc == 0)
 		rc = cm_dialect(c, m, &draft_ext);
 	if (rc == 0)
 		rc = private_check(c, m, cm_kinds[offer->kind]->private_max(offer));
@@ -115,6 +117,8 @@ cm_resolve(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (rc == 0 && q->qp->type != SHM_UD)
 		rc = ctl_refuse(c, m, -EPROTOTYPE, "QP %u is not a datagram QP", cm->qp);
+	if (rc == 0)
+		rc = cm_class_offer(c, q, m, &what.connect.offer);
 	if (rc < 0)
 		return rc;
 	what.connect.offer.kind = q->qp->kind;

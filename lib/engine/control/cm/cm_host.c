@@ -33,13 +33,29 @@ host_prefix(const struct eng_control *c, const struct sk_addr *remote)
 	return &c->host_prefix[sk_siphash(&c->qpn_key, remote, len) % CTL_HOST_HASH];
 }
 
+/* Returns the number of the host connection for packets of a class, or the class of a number. The
+ * flow label has no part in it: Falcon chooses that of each packet. */
+static uint32_t
+host_number(const struct shm_class *k)
+{
+	return k->traffic_class >> 2 | (uint32_t)k->priority << 6;
+}
+
+static struct shm_class
+host_class(uint32_t number)
+{
+	return (struct shm_class){.set = SHM_CLASS_TRAFFIC | SHM_CLASS_PRIORITY | SHM_CLASS_FLOW,
+		.traffic_class = (uint8_t)(number << 2),
+		.priority = (uint8_t)(number >> 6)};
+}
+
 static struct ctl_host *
-host_find(const struct eng_control *c, const struct sk_addr *remote, bool ordered)
+host_find(const struct eng_control *c, const struct sk_addr *remote, bool ordered, uint32_t number)
 {
 	struct ctl_host *h;
 
 	LIST_FOREACH (h, host_bucket(c, remote), bucket)
-		if (!h->conn.dying && h->eng.ordered == ordered &&
+		if (!h->conn.dying && h->eng.ordered == ordered && h->qp.rd.qpn == number &&
 			sk_addr_eq(&h->eng.raddr, remote))
 			return h;
 	return NULL;
@@ -89,7 +105,8 @@ host_free(struct eng_control *c, struct cm_conn *q)
 }
 
 static void
-host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remote, bool ordered)
+host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remote, bool ordered,
+	uint32_t number)
 {
 	struct cm_conn *q = &h->conn;
 
@@ -102,6 +119,8 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 		.host = &h->eng,
 		.control = q};
 	h->qp.rd.state = RD_QP_INIT;
+	h->qp.rd.qpn = number;
+	q->class = host_class(number);
 	q->qp = &h->qp;
 	q->free = host_free;
 	q->slot = (uint32_t)ctl_table_add(&c->conns, q);
@@ -112,6 +131,7 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 	 * request. */
 	q->move = (struct shm_qp_move){.state = RD_QP_RTR,
 		.remote = *remote,
+		.remote_qpn = number,
 		.timeout = 1,
 		.modes = {.ordering = ordered ? SHM_ORDER_STRONG : SHM_ORDER_NONE,
 			.errors = SHM_ERRORS_COMPLETE}};
@@ -123,7 +143,8 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 /* Creates a host connection, for which the caller has taken the units of the user. Returns NULL
  * when there is no memory. */
 static struct ctl_host *
-host_new(struct eng_control *c, const struct sk_addr *remote, bool ordered, uint16_t user)
+host_new(struct eng_control *c, const struct sk_addr *remote, bool ordered, uint32_t number,
+	uint16_t user)
 {
 	struct ctl_host *h = aligned_alloc(64, (sizeof(*h) + 63) & ~(size_t)63);
 	struct ctl_msg *msg;
@@ -134,7 +155,7 @@ host_new(struct eng_control *c, const struct sk_addr *remote, bool ordered, uint
 	}
 	memset(h, 0, sizeof(*h));
 	h->user = user;
-	host_init(c, h, remote, ordered);
+	host_init(c, h, remote, ordered, number);
 	msg = ctl_msg_get(c, ENG_CE_QP_ADD, host_added);
 	msg->m.qp = &h->qp;
 	msg->m.cookie = cm_conn_cookie(&h->conn);
@@ -154,11 +175,11 @@ hosts_are_scarce(const struct eng_control *c)
 }
 
 struct ctl_host *
-cm_host_get(struct eng_control *c, const struct sk_addr *remote, bool ordered)
+cm_host_get(struct eng_control *c, const struct sk_addr *remote, bool ordered, uint32_t number)
 {
 	uint32_t most = SK_MAX(c->share[CTL_POOL_HOST].size / HOST_PREFIX_PART, 1u);
 	uint32_t *prefix = host_prefix(c, remote);
-	struct ctl_host *h = host_find(c, remote, ordered);
+	struct ctl_host *h = host_find(c, remote, ordered, number);
 
 	if (h != NULL)
 		return h;
@@ -166,7 +187,7 @@ cm_host_get(struct eng_control *c, const struct sk_addr *remote, bool ordered)
 		sk_count(c->counters, ENG_HOST_REFUSED);
 		return NULL;
 	}
-	h = host_new(c, remote, ordered, SK_USER_INSTANCE);
+	h = host_new(c, remote, ordered, number, SK_USER_INSTANCE);
 	if (h != NULL) {
 		h->counted = true;
 		++*prefix;
@@ -188,7 +209,8 @@ host_of_client(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct sk_addr *remote = &m->body.ah.remote;
 	bool ordered = datagram_ordering(c, m->body.ah.ordering) == ROF_ORDER_STRONG;
-	struct ctl_host *h = host_find(c, remote, ordered);
+	uint32_t number = host_number(&m->body.ah.class);
+	struct ctl_host *h = host_find(c, remote, ordered, number);
 
 	if (h != NULL || ctl_take_shared(c, cl, CTL_POOL_HOST, m) < 0)
 		return h;
@@ -196,7 +218,7 @@ host_of_client(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		ctl_give(c, cl, CTL_POOL_HOST);
 		return NULL;
 	}
-	h = host_new(c, remote, ordered, cl->eng.user);
+	h = host_new(c, remote, ordered, number, cl->eng.user);
 	if (h == NULL)
 		ctl_refuse(c, m, -ENOMEM, "no memory for a host connection");
 	return h;
@@ -323,6 +345,8 @@ ah_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (sk_addr_is_any(&a->remote) || sk_addr_is_multicast(&a->remote))
 		return ctl_refuse(c, m, -EINVAL, "%s is not the address of a host",
 			sk_addr_str(&a->remote, text));
+	if (ctl_class_check(c, m, &a->class) < 0)
+		return m->status;
 	return cm_modes_check(c, m, &(struct shm_modes){.ordering = a->ordering}, false);
 }
 
@@ -348,6 +372,7 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (rc < 0 || ctl_take(c, cl, CTL_POOL_AH, m) < 0)
 		return m->status;
+	ctl_class_fill(&m->body.ah.class, &cl->class);
 	h = host_of_client(c, cl, m);
 	if (h == NULL) {
 		ctl_give(c, cl, CTL_POOL_AH);

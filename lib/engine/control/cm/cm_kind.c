@@ -28,6 +28,30 @@ cm_depth(uint16_t negotiated, uint16_t limit)
 	return SK_MIN(negotiated, limit);
 }
 
+/* Sets the class of a connection: the command's, then the QP's, then that of the listener (NULL:
+ * there is none), then the client's. */
+static void
+conn_class(const struct eng_control *c, struct cm_conn *q, const struct shm_class *command,
+	const struct shm_class *listener, struct eng_offer *out)
+{
+	q->class = *command;
+	ctl_class_fill(&q->class, &q->chosen);
+	if (listener != NULL)
+		ctl_class_fill(&q->class, listener);
+	ctl_class_fill(&q->class, &q->client->class);
+	out->class = ctl_class_net(c, &q->class);
+}
+
+int
+cm_class_offer(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, struct eng_offer *out)
+{
+	int rc = ctl_class_check(c, m, &m->body.cm.class);
+
+	if (rc == 0)
+		conn_class(c, q, &m->body.cm.class, NULL, out);
+	return rc;
+}
+
 int
 cm_offer(struct eng_control *c, const struct cm_conn *q, struct shm_msg *m, struct eng_offer *out)
 {
@@ -43,17 +67,24 @@ cm_offer(struct eng_control *c, const struct cm_conn *q, struct shm_msg *m, stru
 }
 
 int
-cm_answer_offer(struct eng_control *c, const struct cm_conn *q, const struct cm_request *r,
+cm_answer_offer(struct eng_control *c, struct cm_conn *q, const struct cm_request *r,
 	struct shm_msg *m, struct eng_offer *out)
 {
 	const struct shm_cm *cm = &m->body.cm;
+	int rc = ctl_class_check(c, m, &cm->class);
+
+	if (rc < 0)
+		return rc;
 
 	*out = (struct eng_offer){
 		.kind = r->kind,
 		.ird = cm_depth(cm->ird, c->cfg->limits.ird),
 		.ord = cm_depth(cm->ord, c->cfg->limits.ord),
 	};
-	return cm_kinds[r->kind]->offer(c, q, r, m, out);
+	rc = cm_kinds[r->kind]->offer(c, q, r, m, out);
+	if (rc == 0)
+		conn_class(c, q, &cm->class, &r->class, out);
+	return rc;
 }
 
 void
@@ -61,7 +92,9 @@ cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng_off
 {
 	const struct eng_limits *l = &c->cfg->limits;
 
-	*out = (struct eng_offer){.kind = q->qp->kind, .ird = SK_MIN(q->move.ird, l->ird)};
+	*out = (struct eng_offer){.kind = q->qp->kind,
+		.ird = SK_MIN(q->move.ird, l->ird),
+		.class = ctl_class_net(c, &q->class)};
 	/* The program sets the ORD only when it moves the QP to RTS. */
 	out->ord = q->move.state == RD_QP_RTS ? SK_MIN(q->move.ord, l->ord) : l->ord;
 	cm_kinds[out->kind]->offer(c, q, NULL, NULL, out);

@@ -214,8 +214,12 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	rc = cm_offer(c, NULL, m, &offer);
 	if (rc == 0)
 		rc = cm_modes_check(c, m, &cm->modes, true);
+	if (rc == 0)
+		rc = ctl_class_check(c, m, &cm->class);
 	if (rc < 0)
 		return rc;
+	ctl_class_fill(&cm->class, &cl->class);
+	offer.class = ctl_class_net(c, &cm->class);
 	if (cm->lport == 0)
 		cm->lport = choose_port(c, cm->space, &cm->local, cm->v6only != 0);
 	if (cm->lport == 0)
@@ -235,6 +239,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	l->v6only = cm->v6only != 0;
 	l->port = cm->lport;
 	l->modes = cm->modes;
+	l->class = cm->class;
 	l->backlog = cm->backlog ? SK_MIN(cm->backlog, CTL_CLIENT_REQUESTS) : CTL_BACKLOG_DEFAULT;
 	listener_enter(c, l);
 	op->reply.body.cm.listener = l->handle;

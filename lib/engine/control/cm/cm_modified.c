@@ -272,10 +272,13 @@ static struct cm_conn *
 of_host(struct eng_control *c, const struct eng_ctl *m)
 {
 	bool ordered = ask_of(m)->ordering == ROF_ORDER_STRONG;
-	struct ctl_host *h = cm_host_get(c, &m->peer.tuple.raddr, ordered);
+	uint32_t number = ask_of(m)->to_qpn;
+	struct ctl_host *h = NULL;
 	struct cm_conn *q;
 	struct ctl_msg *msg;
 
+	if (number < CM_HOST_NUMBERS && ask_of(m)->qpn == number)
+		h = cm_host_get(c, &m->peer.tuple.raddr, ordered, number);
 	if (h == NULL)
 		return NULL;
 	q = &h->conn;
@@ -339,8 +342,7 @@ cm_modified_take(struct eng_control *c, struct cm_conn *q, const struct eng_ctl 
 void
 cm_modified_request(struct eng_control *c, const struct eng_ctl *m)
 {
-	const struct eng_falcon_ask *ask = ask_of(m);
-	bool host = ask->transport == ROF_UD && ask->to_qpn == 0 && ask->qpn == 0;
+	bool host = ask_of(m)->transport == ROF_UD;
 	struct cm_conn *q = host ? of_host(c, m) : modified_addressed(c, m);
 	enum rofx_reason why = q != NULL ? cm_modified_take(c, q, m) : ROFX_NO_QP;
 

@@ -103,7 +103,7 @@ peer_check(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 			"the local and the remote GID are of different families");
 	if (w->min_rnr_timer > RNR_TIMER_MAX)
 		return ctl_refuse(c, m, -EINVAL, "the RNR timer exceeds its maximum of 31");
-	return cm_modes_move(c, m);
+	return ctl_class_check(c, m, &w->class) < 0 ? m->status : cm_modes_move(c, m);
 }
 
 static int
@@ -119,6 +119,9 @@ cm_move_to_rtr(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 	q->move.local = w->local;
 	q->move.remote_qpn = w->remote_qpn;
 	q->move.modes = w->modes;
+	q->class = w->class;
+	ctl_class_fill(&q->class, &q->chosen);
+	ctl_class_fill(&q->class, &q->client->class);
 	q->move.ird = w->ird;
 	q->move.min_rnr_timer = w->min_rnr_timer;
 	q->modified = true;

@@ -230,6 +230,7 @@ request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *
 		return NULL;
 	r->listener = l;
 	r->modes = l->modes;
+	r->class = l->class;
 	LIST_INSERT_HEAD(&l->requests, r, of_listener);
 	l->pending++;
 	r->deadline = c->now + CTL_REQUEST_NS;

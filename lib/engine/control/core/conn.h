@@ -32,18 +32,21 @@ enum cm_state {
 };
 
 struct cm_conn {
-	struct eng_qp *qp;          /* the engine stage's QP */
-	struct ctl_client *client;  /* the owner; NULL: a host connection */
-	uint32_t slot, generation;  /* number in c->conns, and its generation: cm_conn_cookie() */
-	uint32_t qp_index;          /* of the QP at its engine stage */
-	uint32_t conn;              /* index of the connection at its transport stage */
-	uint8_t state;              /* enum cm_state */
-	uint8_t transport;          /* index of its transport stage */
-	bool dying;                 /* the QP is deleted as soon as the state allows */
-	bool ended;                 /* ENG_EC_DISCONNECTED came while a command was unanswered */
-	bool draft_ext;             /* iWARP: draft-ietf-storm-rdmap-ext-00 (enum shm_dialect) */
-	int end_status;             /* `ended`: the status of that notice */
-	uint16_t ird, ord;          /* depths that both sides have agreed on */
+	struct eng_qp *qp;         /* the engine stage's QP */
+	struct ctl_client *client; /* the owner; NULL: a host connection */
+	uint32_t slot, generation; /* number in c->conns, and its generation: cm_conn_cookie() */
+	uint32_t qp_index;         /* of the QP at its engine stage */
+	uint32_t conn;             /* index of the connection at its transport stage */
+	uint8_t state;             /* enum cm_state */
+	uint8_t transport;         /* index of its transport stage */
+	bool dying;                /* the QP is deleted as soon as the state allows */
+	bool ended;                /* ENG_EC_DISCONNECTED came while a command was unanswered */
+	bool draft_ext;            /* iWARP: draft-ietf-storm-rdmap-ext-00 (enum shm_dialect) */
+	int end_status;            /* `ended`: the status of that notice */
+	uint16_t ird, ord;         /* depths that both sides have agreed on */
+	/* Of the packets of this side: what the program has chosen for the QP, and what the last or
+	 * the next connection has. */
+	struct shm_class chosen, class;
 	struct ctl_op *op;          /* the command that destroys the QP, or NULL */
 	struct ctl_op *reset;       /* the command that resets the QP, or NULL */
 	struct ctl_event *outcome;  /* event for the client, sent when the connection is bound */

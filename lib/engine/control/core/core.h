@@ -166,9 +166,10 @@ struct ctl_client {
 	uint64_t heap_at;         /* offset of the heap in the home region */
 	uint64_t mem_at, mem_len; /* flat: offset and bytes of the client's own memory in it */
 	struct ctl_table pds, mrs, mws, cqs, srqs, xrcds, ahs, qps, listeners, requests;
-	uint64_t tenant; /* clients of one tenant may share XRC domains */
-	int pid;         /* of its process, which has attached through the socket; 0: flat */
-	uint32_t uid;    /* likewise */
+	uint64_t tenant;        /* clients of one tenant may share XRC domains */
+	struct shm_class class; /* as configured for the client */
+	int pid;                /* of its process, which has attached through the socket; 0: flat */
+	uint32_t uid;           /* likewise */
 	uint16_t request_generation;
 	/* The unanswered requests for which the client has created no QP since, oldest first. */
 	TAILQ_HEAD(, cm_request) unplaced;
@@ -420,6 +421,15 @@ void ctl_op_send_transport(
 void ctl_op_send_stage(struct eng_control *c, struct ctl_op *op, unsigned stage, struct ctl_msg *m);
 /* Sends the reply, unless the operation is quiet, and frees the operation. */
 void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
+
+/* ---- Classes of packets: class.c ---- */
+
+/* Checks a class in a client's command. Returns 0, or a refusal written to `m`. */
+int ctl_class_check(struct eng_control *c, struct shm_msg *m, const struct shm_class *k);
+/* Takes from *from the members that *to leaves open. */
+void ctl_class_fill(struct shm_class *to, const struct shm_class *from);
+/* Returns the class for lib/net. The configuration maps the priority to that of a VLAN tag. */
+struct net_class ctl_class_net(const struct eng_control *c, const struct shm_class *k);
 
 /* ---- From other threads: inbox.c ---- */
 

@@ -116,6 +116,8 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EOPNOTSUPP, "transport %u has no QPs of type %u",
 			i->transport, i->type);
 	rc = parts_check(c, cl, m);
+	if (rc == 0)
+		rc = ctl_class_check(c, m, &i->class);
 	if (rc < 0)
 		return rc;
 	rc = depths_check(c, m);
@@ -285,6 +287,8 @@ registry_qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q
 
 	q->conn.qp = &q->eng;
 	q->conn.client = cl;
+	q->conn.chosen = q->conn.class = i->class;
+	ctl_class_fill(&q->conn.class, &cl->class);
 	q->conn.free = qp_conn_free;
 	q->eng.client = &cl->eng;
 	q->eng.type = i->type;
@@ -330,6 +334,7 @@ qp_describe(const struct ctl_qp *q, struct shm_qp_info *i)
 	i->xrcd = q->xrcd != NULL ? q->xrcd->handle : SHM_NONE;
 	i->qkey = 0;
 	i->rsv = 0;
+	i->class = q->conn.class;
 }
 
 static void

@@ -361,6 +361,8 @@ eng_falcon_open(
 		close_psp(fc);
 		return rc;
 	}
+	if (o->class.flow != 0)
+		fa_conn_path(fc->fa, o->class.flow);
 	eng_falcon_keys_start(t, fc);
 	eng_falcon_expect(t, fc);
 	eng_falcon_add(&eng_falcon_of(t)->nopen[o->psp], 1);

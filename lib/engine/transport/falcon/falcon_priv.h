@@ -182,6 +182,7 @@ struct eng_falcon_open {
 	struct sk_addr outer_laddr, outer_raddr; /* tunnel mode only */
 	bool has_cookie; /* the peer requires tx_cookie in the packets that it receives */
 	uint64_t tx_cookie, rx_cookie;
+	struct net_class class;
 	uint8_t psp; /* enum psp_version */
 	uint32_t tx_spi, rx_spi;
 	uint8_t tx_key[PSP_KEY_MAX];

@@ -144,6 +144,7 @@ eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
 		.has_cookie = a->peer.has_pcid,
 		.tx_cookie = a->peer.pcid,
 		.rx_cookie = a->ours.pcid,
+		.class = c->su->offer.class,
 		.psp = a->psp,
 		.tx_spi = a->tx.spi,
 		.rx_spi = a->rx.spi};

@@ -24,6 +24,7 @@ inner_open(struct eng_falcon_conn *fc, const struct eng_falcon_open *o)
 		.dst = o->raddr,
 		.proto = PSP_NEXT_FALCON,
 		.ttl = INNER_TTL,
+		.dscp = o->class.dscp,
 		.ecn = IP_ECN_ECT0};
 	return 0;
 }
@@ -52,6 +53,7 @@ eng_falcon_tunnel_open(
 		rc = inner_open(fc, o);
 	if (rc < 0)
 		return rc;
+	net_path_set_class(&fc->path, &o->class);
 	fc->port = o->port;
 	fc->vlan = o->vlan;
 	fc->tx_psp.next = PSP_NEXT_FALCON;

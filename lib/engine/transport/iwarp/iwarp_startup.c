@@ -85,6 +85,7 @@ eng_mpa_retry(const struct eng_conn *c, struct eng_ctl *m)
 	offer->retry = true;
 	offer->ird = offer->mpa.ird;
 	offer->ord = offer->mpa.ord;
+	offer->class = su->offer.class;
 	m->connect.tuple = mpa->asked;
 	m->private_len = mpa->private_len;
 	memcpy(m->private_data, mpa->private_data, mpa->private_len);
