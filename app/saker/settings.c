@@ -49,6 +49,7 @@ static const struct row rows[] = {
 	{"saker", "rxd", KIND_U16, AT(rxd), 32, 32768},
 	{"saker", "txd", KIND_U16, AT(txd), 32, 32768},
 	{"saker", "total-num-mbufs", KIND_U32, AT(total_mbufs), 0, 1u << 26},
+	{"saker", "vlan-priorities", KIND_PRIORITIES, AT(eng.vlan_pcp), 0, 0},
 
 	{"tcp", "cc", KIND_CC, AT(eng.tcp.cc), 0, 0},
 	{"tcp", "ecn", KIND_BOOL, AT(eng.tcp.ecn), 0, 0},
@@ -232,6 +233,8 @@ static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(de
 	{"client", "weight", KIND_U32, RATES(rates.weight), 1, ENG_WEIGHT_MAX},
 	{"client", "max-gbps", KIND_GIGA, RATES(rates.bits), 1000, 10000ull * 1000000000},
 	{"client", "max-mops", KIND_MEGA, RATES(rates.messages), 1, 10000ull * 1000000},
+	{"client", "traffic-class", KIND_U8, RATES(traffic_class), 0, 255},
+	{"client", "priority", KIND_U8, RATES(priority), 0, ENG_PRIORITIES - 1},
 	VM_KEY_LIST(VM_KEY_ROW)};
 
 static const struct numbered numbered[] = {

@@ -125,6 +125,17 @@ show_qp_falcon(struct cmd_out *out, const struct eng_falcon_qp_view *v)
 	cmd_end(out);
 }
 
+/* The class of the packets that this side sends. */
+static void
+show_qp_class(struct cmd_out *out, const struct eng_qp_view *q)
+{
+	cmd_number(out, "dscp", q->class.dscp);
+	if (q->tuple.vlan != ETH_NO_VLAN)
+		cmd_number(out, "vlan_priority", q->class.pcp);
+	if (!sk_addr_is_v4(&q->tuple.raddr) && q->kind == SHM_IWARP)
+		cmd_text(out, "flow_label", "0x%05x", q->class.flow);
+}
+
 static void
 show_qp_whole(struct cmd_out *out, const char *machine, const struct eng_qp_view *q)
 {
@@ -143,6 +154,7 @@ show_qp_whole(struct cmd_out *out, const char *machine, const struct eng_qp_view
 		cmd_number(out, "transport_stage", q->transport);
 		show_end(out, "local", &q->tuple.laddr, q->tuple.lport);
 		show_end(out, "remote", &q->tuple.raddr, q->tuple.rport);
+		show_qp_class(out, q);
 		if (q->falcon.open)
 			show_qp_falcon(out, &q->falcon);
 		show_qp_tcp(out, q->kind == SHM_FALCON ? "control_channel" : "tcp", &q->tcp);

@@ -121,6 +121,37 @@ parse_loops(const char *text, struct loop_list *out, char *why)
 	return 0;
 }
 
+struct priorities {
+	unsigned n;
+	uint8_t pcp[ENG_PRIORITIES];
+};
+
+static int
+priorities_add(void *arg, const char *item, char *why)
+{
+	struct priorities *p = arg;
+	uint64_t v;
+
+	if (p->n == ENG_PRIORITIES ||
+		values_quantity(CONF_COUNT, 1, 0, ENG_PRIORITIES - 1, item, &v, why) < 0)
+		return -EINVAL;
+	p->pcp[p->n++] = (uint8_t)v;
+	return 0;
+}
+
+static int
+parse_priorities(const char *text, uint8_t out[ENG_PRIORITIES], char *why)
+{
+	struct priorities p = {0};
+
+	if (conf_list(text, priorities_add, &p, why) < 0 || p.n != ENG_PRIORITIES)
+		return REFUSE("is not a list of %u priorities within 0..%u, such as "
+			      "1,0,2,3,4,5,6,7",
+			ENG_PRIORITIES, ENG_PRIORITIES - 1);
+	memcpy(out, p.pcp, sizeof(p.pcp));
+	return 0;
+}
+
 static int
 parse_host(const char *text, struct prefix *out, char *why)
 {
@@ -276,6 +307,8 @@ value_parse(
 		return parse_name(rue_words, text, at, why);
 	case KIND_LOOPS:
 		return parse_loops(text, at, why);
+	case KIND_PRIORITIES:
+		return parse_priorities(text, at, why);
 	case KIND_ADDR:
 		return conf_addr(text, at, why);
 	case KIND_PREFIX:

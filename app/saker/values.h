@@ -20,10 +20,11 @@ enum kind {
 	KIND_BYTES32, /* uint32_t */
 	KIND_TIME,    /* uint64_t in ns */
 	KIND_BOOL,
-	KIND_TEXT,  /* char [max] */
-	KIND_IDLE,  /* enum eng_idle */
-	KIND_CC,    /* const char *: name of a congestion control */
-	KIND_LOOPS, /* struct loop_list */
+	KIND_TEXT,       /* char [max] */
+	KIND_IDLE,       /* enum eng_idle */
+	KIND_CC,         /* const char *: name of a congestion control */
+	KIND_LOOPS,      /* struct loop_list */
+	KIND_PRIORITIES, /* uint8_t [ENG_PRIORITIES] */
 	KIND_ADDR,
 	KIND_PREFIX,
 	KIND_HOST, /* struct prefix: the address of a host on its network */

@@ -18,6 +18,15 @@ format_loops(const struct loop_list *l, char *buf, size_t len)
 }
 
 static void
+format_priorities(const uint8_t pcp[ENG_PRIORITIES], char *buf, size_t len)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < ENG_PRIORITIES && at < len; i++)
+		at += (size_t)snprintf(buf + at, len - at, "%s%u", i > 0 ? "," : "", pcp[i]);
+}
+
+static void
 format_psps(uint16_t all, char *buf, size_t len)
 {
 	size_t at = 0;
@@ -165,6 +174,9 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 		break;
 	case KIND_LOOPS:
 		format_loops(at, buf, len);
+		break;
+	case KIND_PRIORITIES:
+		format_priorities(at, buf, len);
 		break;
 	case KIND_ADDR:
 		snprintf(buf, len, "%s", sk_addr_str(at, addr));

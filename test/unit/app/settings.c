@@ -569,6 +569,29 @@ Test(app_settings, a_client_has_a_name_or_a_uid_and_rates)
 		strstr(text, "[client 63]\nname = backup\nmax-gbps = 2.5\nmax-mops = 0.000001\n"));
 }
 
+Test(app_settings, a_client_has_a_class_and_priorities_have_those_of_tags)
+{
+	static const uint8_t same[] = {0, 1, 2, 3, 4, 5, 6, 7}, other[] = {1, 0, 2, 3, 4, 5, 7, 7};
+	char text[16384] = "";
+	FILE *f = fmemopen(text, sizeof(text), "w");
+
+	file_is("[client 0]\nuid = 0\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_arr_eq(s.eng.vlan_pcp, same, sizeof(same));
+	cr_assert_eq(s.eng.rates[0].traffic_class, 0);
+	cr_assert_eq(s.eng.rates[0].priority, 0);
+	file_is("[saker]\nvlan-priorities = 1,0,2,3,4,5,7,7\n"
+		"[client 0]\nuid = 0\ntraffic-class = 184\npriority = 7\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_arr_eq(s.eng.vlan_pcp, other, sizeof(other));
+	cr_assert_eq(s.eng.rates[0].traffic_class, 184);
+	cr_assert_eq(s.eng.rates[0].priority, 7);
+	settings_print(&s, f);
+	fclose(f);
+	cr_assert_not_null(strstr(text, "vlan-priorities = 1,0,2,3,4,5,7,7"));
+	cr_assert_not_null(strstr(text, "uid = 0\ntraffic-class = 184\npriority = 7\n"));
+}
+
 Test(app_settings, addresses_on_the_command_line_add_up)
 {
 	file_is("[interface 0]\nport = 0\naddress = 10.0.0.1/24\n");
@@ -715,6 +738,16 @@ Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 		"[client 0] max-mops = 1. is not a number within 1..10g, where 1 stands for 1m");
 	file_refused("[client 0]\nweight = 101\n",
 		"[client 0] weight = 101 is not a number within 1..100");
+	file_refused("[client 0]\npriority = 8\n",
+		"[client 0] priority = 8 is not a number within 0..7");
+	file_refused("[client 0]\ntraffic-class = 256\n",
+		"[client 0] traffic-class = 256 is not a number within 0..255");
+	file_refused("[saker]\nvlan-priorities = 0,1,2,3,4,5,6\n",
+		"[saker] vlan-priorities = 0,1,2,3,4,5,6 is not a list of 8 priorities within "
+		"0..7, such as 1,0,2,3,4,5,6,7");
+	file_refused("[saker]\nvlan-priorities = 0,1,2,3,4,5,6,8\n",
+		"[saker] vlan-priorities = 0,1,2,3,4,5,6,8 is not a list of 8 priorities within "
+		"0..7, such as 1,0,2,3,4,5,6,7");
 	file_refused("[interface 0]\nport = 0\nvlan = 4095\n",
 		"[interface 0] vlan = 4095 is not a VLAN within 1..4094, or 0 for none");
 	file_refused("[falcon]\npsp = aes\n",
