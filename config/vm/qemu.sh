@@ -7,6 +7,8 @@
 # device by
 #     -chardev socket,id=bell,path=/run/saker/web1.bell
 #     -device ivshmem-doorbell,chardev=bell,vectors=1
+# and for interrupts (saker-irqd), with vectors=8, add to the machine
+#     ,kernel-irqchip=split -device intel-iommu,intremap=on
 set -eu
 disk=$1
 shift

@@ -114,7 +114,7 @@ bar_start(struct gw_bar *b, const struct gw_bar_config *cfg, char *err, size_t e
 		struct gw_slot *s = &b->slots[i];
 
 		s->home = b->base + page + i * b->slot_size;
-		s->client = -1;
+		s->client = s->wake = -1;
 		s->guard = rc < 0 ? rc : eng_guard(s->home, b->slot_size, &b->cut);
 		rc = s->guard;
 	}
@@ -160,6 +160,13 @@ gw_bar_destroy(struct gw_bar *b)
 	if (b->fd >= 0)
 		close(b->fd);
 	free(b);
+}
+
+void
+gw_bar_wakes(struct gw_bar *b, const int *wakes)
+{
+	for (unsigned i = 0; i < b->nslots; i++)
+		b->slots[i].wake = wakes[i];
 }
 
 int

@@ -28,6 +28,9 @@ struct gw_bar;
  * on failure, with one sentence in `err`. */
 struct gw_bar *gw_bar_create(
 	struct eng *e, const struct gw_bar_config *cfg, char *err, size_t errlen);
+/* Sets the descriptors to which the engine writes when the programs of the slots sleep, one for
+ * each slot. They stay the caller's. */
+void gw_bar_wakes(struct gw_bar *b, const int *wakes);
 /* Checks every slot, and attaches or detaches its client where the guest requests it. `now` is in
  * ns. The caller repeats this every few ms. */
 void gw_bar_poll(struct gw_bar *b, uint64_t now);

@@ -10,6 +10,7 @@
 struct gw_slot {
 	uint8_t *home;    /* start of the slot's home region */
 	int guard;        /* of eng_guard(), or -1 */
+	int wake;         /* wakes the slot's program, or -1 */
 	int client;       /* the engine's client number, or -1 */
 	bool leaving;     /* eng_detach() was called */
 	bool vacated;     /* the guest of this client has ended */

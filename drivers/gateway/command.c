@@ -55,6 +55,7 @@ show_doorbell(struct cmd_out *out, const struct gw_vm *vm)
 	cmd_text(out, "path", "%s", vm->cfg.doorbell);
 	cmd_flag(out, "connected", v.connected);
 	cmd_number(out, "rings", v.rings);
+	cmd_number(out, "interrupts", v.interrupts);
 	cmd_end(out);
 }
 

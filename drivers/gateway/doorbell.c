@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The other holder of the eventfd may read it, fill it, or change its flags. Each connection
- * therefore has its own eventfd, Saker never writes to it, and Saker reads it with RWF_NOWAIT,
- * which does not depend on its flags.
+ * therefore has its own eventfds. Saker reads its own with RWF_NOWAIT, which does not depend on the
+ * flags. To those of the guest's vectors only a thread of the connection writes, which may be
+ * blocked and is then cancelled; it copies wake-ups from descriptors that QEMU does not have.
  */
 #include "doorbell.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +22,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_lcore.h>
+
+#include "../../lib/base/mem.h"
 #include "../../lib/shm/shm_bar.h"
 
 #define MODE     0660
@@ -29,12 +35,17 @@
 struct gw_doorbell {
 	int listen_fd, memory;
 	int fd, ring; /* the connection and its eventfd, or -1 */
+	unsigned nvectors;
+	int wakes[SHM_BAR_SLOTS];   /* eventfds: the engine writes to wake the program of a slot */
+	int vectors[SHM_BAR_SLOTS]; /* the connection's, which QEMU makes interrupts, or -1 */
+	pthread_t thread;           /* copies from `wakes` to `vectors` */
+	bool copies;                /* it exists */
 	struct sockaddr_un at;
 	void (*wake)(void *arg, int fd, bool on);
 	void *arg;
 	/* Atomic: gw_doorbell_view() reads these from any thread. */
 	bool connected;
-	uint64_t rings, guests;
+	uint64_t rings, guests, interrupts;
 };
 
 static void
@@ -72,9 +83,31 @@ doorbell_reopen(int fd)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Creates `n` eventfds. Returns 0 or -errno. */
+static int
+doorbell_eventfds(int *fds, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (fds[i] < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static void
+doorbell_close(int *fds, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
 struct gw_doorbell *
-gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd, bool on),
-	void *arg, char *err, size_t errlen)
+gw_doorbell_create(const char *path, int memory, unsigned nvectors,
+	void (*wake)(void *arg, int fd, bool on), void *arg, char *err, size_t errlen)
 {
 	struct gw_doorbell *d = calloc(1, sizeof(*d));
 	int rc = d == NULL ? -ENOMEM : 0;
@@ -84,11 +117,15 @@ gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd,
 			.memory = doorbell_reopen(memory),
 			.fd = -1,
 			.ring = -1,
+			.nvectors = nvectors,
 			.at.sun_family = AF_UNIX,
 			.wake = wake,
 			.arg = arg};
-		if (d->memory < 0) {
-			rc = d->memory;
+		memset(d->wakes, -1, sizeof(d->wakes));
+		memset(d->vectors, -1, sizeof(d->vectors));
+		rc = doorbell_eventfds(d->wakes, nvectors);
+		if (rc < 0 || d->memory < 0) {
+			rc = SK_MIN(rc, d->memory);
 		} else if (strlen(path) < sizeof(d->at.sun_path)) {
 			strcpy(d->at.sun_path, path);
 			rc = doorbell_listen_at(d);
@@ -113,6 +150,12 @@ doorbell_hang_up(struct gw_doorbell *d)
 {
 	bool connected = d->connected;
 
+	if (d->copies) {
+		pthread_cancel(d->thread);
+		pthread_join(d->thread, NULL);
+		d->copies = false;
+	}
+	doorbell_close(d->vectors, d->nvectors);
 	if (d->ring >= 0) {
 		d->wake(d->arg, d->ring, false);
 		close(d->ring);
@@ -134,6 +177,7 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 		close(d->listen_fd);
 	if (d->memory >= 0)
 		close(d->memory);
+	doorbell_close(d->wakes, d->nvectors);
 	if (d->at.sun_path[0] != '\0')
 		unlink(d->at.sun_path);
 	free(d);
@@ -166,7 +210,41 @@ doorbell_send(const struct gw_doorbell *d, int64_t number, int fd)
 	return sendmsg(d->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(word);
 }
 
-/* Sends a new connection the protocol's version, its peer number, the memory and the eventfd. */
+/* Copies wake-ups until it is cancelled, in poll() or in a write that QEMU blocks. */
+static void *
+doorbell_copy(void *arg)
+{
+	static const uint64_t one = 1;
+	struct gw_doorbell *d = arg;
+	struct pollfd p[SHM_BAR_SLOTS];
+	uint64_t n;
+
+	for (unsigned i = 0; i < d->nvectors; i++)
+		p[i] = (struct pollfd){.fd = d->wakes[i], .events = POLLIN};
+	while (poll(p, d->nvectors, -1) >= 0 || errno == EINTR)
+		for (unsigned i = 0; i < d->nvectors; i++)
+			/* EAGAIN: the vector's eventfd is full, and thus not yet read. */
+			if (read(d->wakes[i], &n, sizeof(n)) == (ssize_t)sizeof(n) &&
+				write(d->vectors[i], &one, sizeof(one)) > 0)
+				doorbell_count(&d->interrupts, 1);
+	return NULL;
+}
+
+/* Sends a new connection the eventfds of its own vectors, in their order, and starts to copy. */
+static bool
+doorbell_vectors(struct gw_doorbell *d)
+{
+	if (doorbell_eventfds(d->vectors, d->nvectors) < 0)
+		return false;
+	for (unsigned i = 0; i < d->nvectors; i++)
+		if (!doorbell_send(d, SHM_BAR_PEER_GUEST, d->vectors[i]))
+			return false;
+	d->copies =
+		rte_ctrl_thread_create(&d->thread, "saker-vectors", NULL, doorbell_copy, d) == 0;
+	return d->copies;
+}
+
+/* Sends a new connection the protocol's version, its peer number, the memory and the eventfds. */
 static void
 doorbell_greet(struct gw_doorbell *d, int fd)
 {
@@ -174,7 +252,7 @@ doorbell_greet(struct gw_doorbell *d, int fd)
 	d->ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (d->ring < 0 || !doorbell_send(d, PROTOCOL, -1) ||
 		!doorbell_send(d, SHM_BAR_PEER_GUEST, -1) || !doorbell_send(d, MEMORY, d->memory) ||
-		!doorbell_send(d, SHM_BAR_PEER_SAKER, d->ring)) {
+		!doorbell_send(d, SHM_BAR_PEER_SAKER, d->ring) || !doorbell_vectors(d)) {
 		doorbell_hang_up(d);
 		return;
 	}
@@ -219,6 +297,12 @@ gw_doorbell_tend(struct gw_doorbell *d)
 	return gone;
 }
 
+const int *
+gw_doorbell_wakes(const struct gw_doorbell *d)
+{
+	return d->wakes;
+}
+
 void
 gw_doorbell_view(const struct gw_doorbell *d, struct gw_doorbell_view *out)
 {
@@ -226,5 +310,6 @@ gw_doorbell_view(const struct gw_doorbell *d, struct gw_doorbell_view *out)
 		.connected = __atomic_load_n(&d->connected, __ATOMIC_RELAXED),
 		.rings = __atomic_load_n(&d->rings, __ATOMIC_RELAXED),
 		.guests = __atomic_load_n(&d->guests, __ATOMIC_RELAXED),
+		.interrupts = __atomic_load_n(&d->interrupts, __ATOMIC_RELAXED),
 	};
 }

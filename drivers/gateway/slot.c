@@ -6,7 +6,9 @@
  * slot's client has therefore gone.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../lib/base/log.h"
 #include "bar_priv.h"
@@ -88,8 +90,9 @@ static void
 slot_attach(struct gw_bar *b, struct gw_slot *s, uint32_t want, uint64_t now)
 {
 	struct shm_bar_slot *shared = &b->dir->slots[s - b->slots];
+	/* The engine closes its own when the client has gone. */
+	int n, wake = s->wake < 0 ? -1 : fcntl(s->wake, F_DUPFD_CLOEXEC, 0);
 	char name[SHM_NAME_MAX];
-	int n;
 
 	memcpy(name, shared->name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
@@ -98,8 +101,10 @@ slot_attach(struct gw_bar *b, struct gw_slot *s, uint32_t want, uint64_t now)
 			*p = '_';
 	s->next_attach = now + ATTACH_EVERY_NS;
 	memset(s->home, 0, b->slot_size - b->mem_len);
-	n = eng_attach_flat(b->e, name, s->home, b->slot_size, b->mem_len);
+	n = eng_attach_woken(b->e, name, s->home, b->slot_size, b->mem_len, wake);
 	if (n < 0) {
+		if (wake >= 0)
+			close(wake);
 		slot_refuse(b, shared, want, n);
 		sk_log(SK_LOG_WARNING, "guest program %s cannot attach: %s", name, strerror(-n));
 		return;

@@ -192,9 +192,11 @@ gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct
 		rc = vm->bar == NULL ? -EINVAL : nic_start(g, vm, err, errlen);
 	}
 	if (rc == 0 && vm->cfg.doorbell[0] != '\0') {
-		vm->doorbell = gw_doorbell_create(
-			vm->cfg.doorbell, gw_bar_fd(vm->bar), vm_wake, g, err, errlen);
+		vm->doorbell = gw_doorbell_create(vm->cfg.doorbell, gw_bar_fd(vm->bar),
+			vm->cfg.slots, vm_wake, g, err, errlen);
 		rc = vm->doorbell == NULL ? -EINVAL : 0;
+		if (rc == 0)
+			gw_bar_wakes(vm->bar, gw_doorbell_wakes(vm->doorbell));
 	}
 	return rc;
 }

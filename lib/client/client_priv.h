@@ -223,6 +223,7 @@ struct saker {
 		pthread_cond_t woken;
 		bool leader; /* a thread sleeps on behalf of all */
 		bool handed; /* the program has called saker_fd() */
+		bool rung;   /* atomic: ivshmem device: `wake` works, so nobody needs to poll */
 		int wake;    /* readable when the engine wakes the client; -1: flat */
 		int kick;    /* eventfd: readable when the client wakes itself */
 		int epoll;   /* of both, and of the end of the socket */
@@ -377,7 +378,8 @@ void cl_bar_move_out(struct saker *s, const void *addr, size_t len);
 /* Detaches a child of fork(2) from the parent's attachment; memory that moved becomes private. The
  * caller holds the lock of lib/move. */
 void cl_bar_orphan(struct cl_bar *b);
-/* Makes the heartbeat's thread poll the rings, for a program that sleeps on saker_fd(). */
+/* Makes the heartbeat's thread poll the rings until an interrupt has come, for a program that
+ * sleeps on saker_fd(). */
 void cl_bar_watch(struct cl_bar *b);
 /* Finds the first ivshmem device and the path of its memory. `root`: a directory in the form of
  * /sys/bus/pci/devices, or NULL for that. Returns 0, or -ENODEV. */

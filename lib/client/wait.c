@@ -5,7 +5,8 @@
  * sleep on a condition variable. A thread that takes a reply of another thread kicks them: it
  * signals the condition variable and an eventfd. A flat attachment has no descriptor: the leader
  * calls `idle`, or sleeps for short times. An attachment through an ivshmem device has a thread
- * that polls the rings and kicks (attach/bar.c).
+ * that polls the rings and kicks (attach/bar.c). It may have the descriptor of an interrupt, which
+ * works from the first interrupt on: until then, every sleep is short.
  *
  * A program that has called saker_fd() sleeps outside of this library. From then on the flag that
  * requests wake-ups stays set, and a thread that empties the descriptors without taking all events
@@ -30,6 +31,7 @@
 #define FOLLOWER_MS 20    /* longest sleep of a follower before it polls by itself */
 #define FLAT_YIELDS 2000  /* polls of a flat client before it sleeps between them */
 #define FLAT_NAP_NS 50000 /* that sleep */
+#define UNRUNG_MS   1     /* longest sleep before the first interrupt of an ivshmem device */
 #define GONE_EVERY  256   /* polls that found nothing between two checks of the socket */
 
 static uint64_t
@@ -65,8 +67,8 @@ cl_wait_init(struct saker *s)
 	s->wait.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->wait.kick < 0 || s->wait.epoll < 0 ||
 		epoll_add(s->wait.epoll, s->wait.kick, EPOLLIN) < 0 ||
-		(s->sock >= 0 && (epoll_add(s->wait.epoll, s->wait.wake, EPOLLIN) < 0 ||
-					 epoll_add(s->wait.epoll, s->sock, EPOLLRDHUP) < 0)))
+		(s->wait.wake >= 0 && epoll_add(s->wait.epoll, s->wait.wake, EPOLLIN) < 0) ||
+		(s->sock >= 0 && epoll_add(s->wait.epoll, s->sock, EPOLLRDHUP) < 0))
 		return cl_fail(-errno, "no descriptors for waiting: %s", strerror(errno));
 	return 0;
 }
@@ -152,6 +154,8 @@ fds_drain(struct saker *s)
 
 	if (syscall(SYS_poll, p, 2, 0) <= 0)
 		return;
+	if (p[0].revents != 0)
+		__atomic_store_n(&s->wait.rung, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 2; i++)
 		if ((p[i].revents & POLLIN) != 0 &&
 			syscall(SYS_read, p[i].fd, scrap, sizeof(scrap)) < 0)
@@ -169,13 +173,14 @@ wait_ready(struct saker *s, const bool *done)
 static void
 sleep_fds(struct saker *s, const bool *done, int timeout_ms)
 {
+	bool unrung = s->sock < 0 && !__atomic_load_n(&s->wait.rung, __ATOMIC_RELAXED);
 	struct pollfd p[3] = {
 		{s->wait.wake, POLLIN, 0}, {s->wait.kick, POLLIN, 0}, {s->sock, POLLRDHUP, 0}};
 
 	__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
 	shm_fence();
 	if (!wait_ready(s, done))
-		poll(p, 3, timeout_ms);
+		poll(p, 3, unrung && timeout_ms != 0 ? UNRUNG_MS : timeout_ms);
 	fds_drain(s);
 }
 
@@ -246,7 +251,7 @@ cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries)
 	s->wait.leader = true;
 	pthread_mutex_unlock(&s->wait.lock);
 	pthread_cleanup_push(lead_end, s);
-	if (s->sock < 0)
+	if (s->wait.wake < 0)
 		sleep_flat(s, tries);
 	else
 		sleep_fds(s, done, timeout_ms);
@@ -277,7 +282,8 @@ saker_fd(struct saker *s)
 		return -1;
 	pthread_mutex_lock(&s->wait.lock);
 	s->wait.handed = true;
-	__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
+	if (s->wait.wake >= 0)
+		__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&s->wait.lock);
 	shm_fence();
 	if (s->bar != NULL)

@@ -11,8 +11,15 @@
 int
 eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len)
 {
+	return eng_attach_woken(e, name, base, size, mem_len, -1);
+}
+
+int
+eng_attach_woken(
+	struct eng *e, const char *name, void *base, size_t size, size_t mem_len, int wake_fd)
+{
 	__atomic_store_n(&e->flat, true, __ATOMIC_RELAXED);
-	return eng_control_attach_flat(e->control, name, base, size, mem_len);
+	return eng_control_attach_flat(e->control, name, base, size, mem_len, wake_fd);
 }
 
 int

@@ -280,6 +280,11 @@ void eng_socket_stop(struct eng *e);
  * -EDQUOT when the tenant has limits.user_most percent of the places, -ENOMEM, or the error of a
  * layout that does not fit `size`. */
 int eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len);
+/* The same for a client that sleeps: the engine then writes 8 bytes to the descriptor `wake_fd`,
+ * which must never block. On success the engine has it, and closes it when the client has gone. -1:
+ * none. */
+int eng_attach_woken(
+	struct eng *e, const char *name, void *base, size_t size, size_t mem_len, int wake_fd);
 /* Detaches a client: the engine frees its objects and ends its connections. Returns immediately: 0,
  * -EINVAL when there is no such client, or -ENOMEM. The home region is in use until
  * eng_client_gone() returns true. Callable from any thread. */

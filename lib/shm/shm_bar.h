@@ -63,7 +63,7 @@ _Static_assert(sizeof(struct shm_bar) <= 4096, "one page");
  * The registers in BAR 0 of both devices, 32 bits each, in the machine's byte order. A guest with
  * ivshmem-doorbell is a peer with a number other than 0, which IVPosition contains (with
  * ivshmem-plain it contains 0). When saker has set engine_sleeps (shm.h), the guest wakes it by a
- * write to Doorbell.
+ * write to Doorbell. Vector i of the guest's device wakes the program in slot i.
  */
 #define SHM_BAR_IVPOSITION 8
 #define SHM_BAR_DOORBELL   12

@@ -251,7 +251,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!control)
 		start();
 	memset(home, 0, sizeof(home));
-	client = eng_control_attach_flat(control, "fuzz", home, HOME_SIZE, MEM_SIZE);
+	client = eng_control_attach_flat(control, "fuzz", home, HOME_SIZE, MEM_SIZE, -1);
 	CLAIM(client >= 0);
 	memcpy(&h, home, sizeof(h));
 	shm_prod_init(&cmd, home, &h.cmd);

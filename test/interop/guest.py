@@ -23,7 +23,8 @@ network namespace. They belong to vfio-pci behind an IOMMU, and to uio_pci_gener
 does not work so. Their PCI addresses and -device options are in /share/pmd. They need QEMU of
 bookworm-backports, which `guest.py backports` fetches and unpacks beside the guests.
 `ivshmem=FILE` is no NIC but an ivshmem-plain device whose memory is FILE, with the file's size.
-Where FILE is a socket, it is an ivshmem-doorbell device whose server listens there.
+Where FILE is a socket, it is an ivshmem-doorbell device whose server listens there, and with `,irq`
+one whose interrupts saker-irqd can have: it has 8 vectors, and the guest an IOMMU.
 
 The guest's root is the host's, read-only over 9p, under a RAM overlay: every program of the host is
 there under the same path. /share is a folder that both sides may write. The kernel package is only
@@ -406,6 +407,8 @@ def start(nics):
     shared = [n.partition("=")[2] for n in nics if n.startswith("ivshmem=")]
     nics = [n for n in nics if not n.startswith("ivshmem=")]
     pmds = any(n.startswith("pmd=") for n in nics)
+    irqs = any(n.endswith(",irq") for n in shared)
+    iommu = pmds or irqs
     nics = [(Pmd if n.startswith("pmd=") else Nic)(i, n) for i, n in enumerate(nics)]
     open(share + "/agent", "w").write(AGENT)
     open(share + "/start", "w").write(START)
@@ -421,13 +424,13 @@ def start(nics):
             *([] if os.environ.get("SAKER_GUEST_REBOOT") else ["-no-reboot"]),
             # A vhost-user back end maps the guest's memory.
             "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on",
-            "-machine", "q35,memory-backend=ram" + (",kernel-irqchip=split" if pmds else ""),
-            *(["-device", "intel-iommu,intremap=on,device-iotlb=on"] if pmds else []),
+            "-machine", "q35,memory-backend=ram" + (",kernel-irqchip=split" if iommu else ""),
+            *(["-device", "intel-iommu,intremap=on,device-iotlb=on"] if iommu else []),
             "-kernel", kernel_image(k), "-initrd", f"{CACHE}/initrd",
             # The kernel tests its timer behind an IOMMU, and gives up where the host is busy.
             "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable "
                        "random.trust_cpu=1 net.ifnames=0" +
-                       (" intel_iommu=on no_timer_check" if pmds else "") +
+                       (" intel_iommu=on no_timer_check" if iommu else "") +
                        (f" hugepages={MEMORY_MB // 4}" if pmds else ""),
             "-serial", f"file:{HERE}/console",
             "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
@@ -441,10 +444,11 @@ def start(nics):
             "-device", "virtio-rng-pci", "-pidfile", HERE + "/pid", "-daemonize"]
     for n in nics:
         args += n.qemu()
-    for i, path in enumerate(shared):
+    for i, text in enumerate(shared):
+        path, _, irq = text.partition(",")
         if stat.S_ISSOCK(os.stat(path).st_mode):
             args += ["-chardev", f"socket,id=bell{i},path={path}",
-                     "-device", f"ivshmem-doorbell,chardev=bell{i},vectors=1"]
+                     "-device", f"ivshmem-doorbell,chardev=bell{i},vectors={8 if irq else 1}"]
             continue
         size = os.stat(path).st_size
         args += ["-object",

@@ -3,7 +3,8 @@
  * Attaching through the memory of an ivshmem device, as a program in a virtual machine does. The
  * client claims a slot of the memory (shm_bar.h describes the protocol); the slot is a flat region.
  * A thread writes the heartbeat, so that a program that computes for a minute does not count as
- * dead. The same thread detects that saker has gone away.
+ * dead. The same thread detects that saker has gone away, and polls the rings for a program that
+ * sleeps, unless interrupts wake it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -134,10 +135,13 @@ static bool
 engine_lives(struct cl_bar *b, uint32_t *seen, unsigned *still)
 {
 	uint32_t beat = __atomic_load_n(&b->dir->engine_beat, __ATOMIC_ACQUIRE);
+	struct shm_header *h = (struct shm_header *)(b->base + b->slot_at + b->slot * b->slot_size);
 
 	*still = beat == *seen ? *still + 1 : 0;
 	*seen = beat;
+	/* An engine that ends in order clears its flag. */
 	return *still * SHM_BAR_BEAT_MS < b->timeout_ms &&
+	       __atomic_load_n(&h->engine_alive, __ATOMIC_ACQUIRE) != 0 &&
 	       __atomic_load_n(&b->dir->slots[b->slot].serves, __ATOMIC_ACQUIRE) == b->token;
 }
 
@@ -150,8 +154,9 @@ bar_clock_ns(void)
 	return ts.tv_sec * 1000 * MS + ts.tv_nsec;
 }
 
-/* Sleeps until the next beat. For a program that sleeps on saker_fd() it polls the rings meanwhile,
- * less often after a time without events. A sleep may take much longer than requested. */
+/* Sleeps until the next beat. For a program that sleeps on saker_fd() without interrupts, it polls
+ * the rings meanwhile, less often after a time without events. A sleep may take much longer than
+ * requested. */
 static void
 between_beats(struct cl_bar *b)
 {
@@ -163,6 +168,8 @@ between_beats(struct cl_bar *b)
 			   : b->quiet_ns < WATCH_FAST_NS ? WATCH_MIN_NS
 							 : WATCH_MAX_NS;
 
+		if (cl_bar_irq_nap(b, SHM_BAR_BEAT_MS))
+			continue;
 		bar_nap(gap);
 		if (watched)
 			b->quiet_ns = cl_wait_look(b->s) ? 0 : b->quiet_ns + gap;
@@ -185,6 +192,9 @@ beat_main(void *arg)
 			return NULL;
 		}
 		between_beats(b);
+		/* A lost interrupt costs one beat. */
+		if (__atomic_load_n(&b->s->wait.rung, __ATOMIC_RELAXED))
+			cl_wait_look(b->s);
 	}
 	return NULL;
 }
@@ -217,6 +227,7 @@ cl_bar_quiet(struct cl_bar *b)
 	if (b == NULL || !b->beating)
 		return;
 	__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
+	cl_bar_irq_stop(b);
 	pthread_join(b->thread, NULL);
 	b->beating = false;
 }
@@ -254,6 +265,7 @@ cl_bar_free(struct cl_bar *b)
 	pthread_mutex_unlock(&lock);
 	cl_bar_pages_free(b->pages);
 	cl_bar_doorbell_free(b);
+	cl_bar_irq_free(b);
 	if (b->base != NULL)
 		munmap(b->base, b->size);
 	if (b->fd >= 0)
@@ -294,7 +306,7 @@ cl_bar_open(const char *path, const char *name, struct saker **out)
 			cl_free(s);
 		return cl_fail(-ENOMEM, "no memory for an attachment");
 	}
-	b->fd = -1;
+	b->fd = b->irqd = -1;
 	b->s = s;
 	s->bar = b;
 	pthread_mutex_lock(&lock);

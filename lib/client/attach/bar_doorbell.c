@@ -2,7 +2,7 @@
 /*
  * The doorbell of an ivshmem-doorbell device. Its registers, BAR 0, are a file of sysfs beside that
  * of the memory, and are mapped without a driver. Interrupts in the other direction are MSI-X,
- * which needs a driver, and are not used.
+ * which needs one: bar_irq.c.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,8 +65,11 @@ cl_bar_doorbell(struct cl_bar *b, const char *path)
 		return;
 	b->regs = regs;
 	/* On an ivshmem-plain device, the register reads 0 and no doorbell exists. */
-	if (*(volatile uint32_t *)(regs + at + SHM_BAR_IVPOSITION) == SHM_BAR_PEER_GUEST)
-		b->s->wake_register = (volatile uint32_t *)(regs + at + SHM_BAR_DOORBELL);
+	if (*(volatile uint32_t *)(regs + at + SHM_BAR_IVPOSITION) != SHM_BAR_PEER_GUEST)
+		return;
+	b->s->wake_register = (volatile uint32_t *)(regs + at + SHM_BAR_DOORBELL);
+	if (cl_bar_irq_path(path, name))
+		cl_bar_irq(b, name);
 }
 
 void

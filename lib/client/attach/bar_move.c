@@ -290,6 +290,7 @@ cl_bar_orphan(struct cl_bar *b)
 	cl_orphan_pages(b->base, b->size);
 	close(b->fd);
 	b->fd = -1;
+	cl_bar_irq_free(b);
 }
 
 void

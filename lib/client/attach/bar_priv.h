@@ -24,14 +24,30 @@ struct cl_bar {
 	pthread_t thread;
 	bool beating, stop;         /* stop: atomic */
 	bool watched;               /* atomic: the program has called saker_fd() */
+	int irqd;                   /* the connection to saker-irqd, or -1 */
 	long quiet_ns;              /* time without an event */
 	struct cl_bar_pages *pages; /* pages of the program that have moved, or NULL */
 };
 
 /* bar_doorbell.c: maps the registers of the device whose memory is at `path`, if it has a doorbell,
- * and sets saker.wake_register; and undoes that. */
+ * and sets saker.wake_register, and asks for interrupts; and undoes the former. */
 void cl_bar_doorbell(struct cl_bar *b, const char *path);
 void cl_bar_doorbell_free(struct cl_bar *b);
+
+/* ---- bar_irq.c: interrupts ---- */
+
+/* Sets `where` to the socket of saker-irqd for the device whose memory is at `path`, or returns
+ * false. */
+bool cl_bar_irq_path(const char *path, char where[CL_PATH]);
+/* Asks the saker-irqd there for the interrupts of the slot, and sets s->wait.wake to their
+ * descriptor if it gives them. */
+void cl_bar_irq(struct cl_bar *b, const char *where);
+/* Sleeps while interrupts wake the program. Returns false, possibly at once, when none has come yet
+ * or saker-irqd has ended. */
+bool cl_bar_irq_nap(struct cl_bar *b, int ms);
+/* Gives the interrupts back, and ends cl_bar_irq_nap(). */
+void cl_bar_irq_stop(struct cl_bar *b);
+void cl_bar_irq_free(struct cl_bar *b);
 
 /* bar_move.c: frees the table. NULL is allowed. */
 void cl_bar_pages_free(struct cl_bar_pages *t);

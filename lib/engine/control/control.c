@@ -210,10 +210,10 @@ eng_control_totals(const struct eng_control *c, struct eng_totals *out)
 /* ---- Clients come and go ---- */
 
 int
-eng_control_attach_flat(
-	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len)
+eng_control_attach_flat(struct eng_control *c, const char *name, void *base, size_t size,
+	size_t mem_len, int wake_fd)
 {
-	return ctl_client_attach_flat(c, name, base, size, mem_len);
+	return ctl_client_attach_flat(c, name, base, size, mem_len, wake_fd);
 }
 
 int

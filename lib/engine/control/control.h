@@ -125,10 +125,10 @@ uint64_t eng_control_deadline(const struct eng_control *c);
 /* Returns the control stage's counters, an array of eng_reason_count elements. */
 const uint64_t *eng_control_counters(const struct eng_control *c);
 
-/* Do the work of eng_attach_flat(), eng_detach(), eng_client_gone(), eng_totals() (only the counts
+/* Do the work of eng_attach_woken(), eng_detach(), eng_client_gone(), eng_totals() (only the counts
  * of objects), eng_qps(), eng_clients() and eng_neighbors(), which engine.h describes. */
-int eng_control_attach_flat(
-	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len);
+int eng_control_attach_flat(struct eng_control *c, const char *name, void *base, size_t size,
+	size_t mem_len, int wake_fd);
 int eng_control_detach(struct eng_control *c, int client);
 bool eng_control_client_gone(struct eng_control *c, int client);
 void eng_control_totals(const struct eng_control *c, struct eng_totals *out);

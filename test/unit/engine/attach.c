@@ -141,7 +141,7 @@ attach_as(const char *name, void **home)
 {
 	*home = aligned_alloc(4096, SCRIPT_HOME);
 	memset(*home, 0, SCRIPT_HOME);
-	return eng_control_attach_flat(s->control, name, *home, SCRIPT_HOME, SCRIPT_MEM);
+	return eng_control_attach_flat(s->control, name, *home, SCRIPT_HOME, SCRIPT_MEM, -1);
 }
 
 static void

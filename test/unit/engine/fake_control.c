@@ -47,8 +47,8 @@ eng_control_totals(const struct eng_control *c, struct eng_totals *out)
 }
 
 int
-eng_control_attach_flat(
-	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len)
+eng_control_attach_flat(struct eng_control *c, const char *name, void *base, size_t size,
+	size_t mem_len, int wake_fd)
 {
 	return -1;
 }

@@ -172,7 +172,7 @@ Test(engine_life, a_number_is_free_again_when_nothing_is_left)
 	for (int i = 1; i < SCRIPT_CLIENTS; i++)
 		hand_attach(&more[i], s);
 	memset(home, 0, SCRIPT_HOME);
-	cr_assert_eq(eng_control_attach_flat(s->control, "x", home, SCRIPT_HOME, 0), -EUSERS);
+	cr_assert_eq(eng_control_attach_flat(s->control, "x", home, SCRIPT_HOME, 0, -1), -EUSERS);
 	eng_control_detach(s->control, more[2].number);
 	script_turns(s, 30);
 	hand_free(&more[2]);
@@ -193,9 +193,9 @@ Test(engine_life, a_home_region_that_is_too_small_is_refused)
 	static uint8_t home[65536] __attribute__((aligned(4096)));
 
 	setup();
-	cr_assert_lt(eng_control_attach_flat(s->control, "x", home, 4096, 0), 0);
-	cr_assert_lt(eng_control_attach_flat(s->control, "x", home, 65536, 65536), 0);
-	cr_assert_lt(eng_control_attach_flat(s->control, "x", home, 65536, UINT64_MAX), 0);
+	cr_assert_lt(eng_control_attach_flat(s->control, "x", home, 4096, 0, -1), 0);
+	cr_assert_lt(eng_control_attach_flat(s->control, "x", home, 65536, 65536, -1), 0);
+	cr_assert_lt(eng_control_attach_flat(s->control, "x", home, 65536, UINT64_MAX, -1), 0);
 	for (unsigned i = 0; i < sizeof(home); i++)
 		cr_assert_eq(home[i], 0, "something was written");
 	eng_control_detach(s->control, c.number);

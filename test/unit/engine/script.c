@@ -318,7 +318,7 @@ hand_attach_as(struct hand *c, struct script *s, uint16_t user)
 	c->s = s;
 	c->home = aligned_alloc(4096, SCRIPT_HOME);
 	memset(c->home, 0, SCRIPT_HOME);
-	c->number = eng_control_attach_flat(s->control, name, c->home, SCRIPT_HOME, SCRIPT_MEM);
+	c->number = eng_control_attach_flat(s->control, name, c->home, SCRIPT_HOME, SCRIPT_MEM, -1);
 	cr_assert_geq(c->number, 0, "%d", c->number);
 	cr_assert_lt(s->nattached, SCRIPT_IDS);
 	s->attached[s->nattached++] = c->number;

@@ -4,6 +4,7 @@
  * incorrect QEMU; a program that rings by the device's registers; and an engine that sleeps.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,12 +24,14 @@
 
 TestSuite(doorbell, .init = pair_eal, .timeout = 100);
 
+#define VECTORS 2
+
 static char path[64];
 
 /* ---- The other end of QEMU's chardev ---- */
 
 struct qemu {
-	int fd, memory, ring;
+	int fd, memory, ring, vector[VECTORS];
 	int64_t id, peer;
 };
 
@@ -84,6 +87,10 @@ qemu_start(struct qemu *q, int fd)
 	cr_assert_geq(q->ring, 0);
 	cr_assert_eq(q->id, SHM_BAR_PEER_GUEST);
 	cr_assert_eq(q->peer, SHM_BAR_PEER_SAKER);
+	for (unsigned i = 0; i < VECTORS; i++) {
+		cr_assert_eq(hear(fd, &q->vector[i]), SHM_BAR_PEER_GUEST);
+		cr_assert_geq(q->vector[i], 0);
+	}
 }
 
 static void
@@ -92,6 +99,8 @@ qemu_end(struct qemu *q)
 	close(q->fd);
 	close(q->memory);
 	close(q->ring);
+	for (unsigned i = 0; i < VECTORS; i++)
+		close(q->vector[i]);
 }
 
 static void
@@ -124,7 +133,7 @@ server(int memory)
 
 	snprintf(path, sizeof(path), "/tmp/saker-bell-%d", getpid());
 	memset(&woken, 0, sizeof(woken));
-	d = gw_doorbell_create(path, memory, wake, &woken, err, sizeof(err));
+	d = gw_doorbell_create(path, memory, VECTORS, wake, &woken, err, sizeof(err));
 	cr_assert_not_null(d, "%s", err);
 }
 
@@ -218,6 +227,74 @@ Test(doorbell, a_qemu_that_tampers_blocks_nobody)
 	gw_doorbell_destroy(d);
 }
 
+/* Waits until the vector's eventfd has been written to, and reads it. */
+static void
+interrupted(const struct qemu *q, unsigned vector)
+{
+	struct pollfd p = {.fd = q->vector[vector], .events = POLLIN};
+	uint64_t n;
+
+	cr_assert_eq(poll(&p, 1, 60000), 1, "no interrupt comes");
+	cr_assert_eq(read(q->vector[vector], &n, sizeof(n)), sizeof(n));
+}
+
+static void
+engine_wakes(unsigned slot)
+{
+	const uint64_t one = 1;
+
+	cr_assert_eq(write(gw_doorbell_wakes(d)[slot], &one, sizeof(one)), sizeof(one));
+}
+
+Test(doorbell, a_program_that_sleeps_has_the_interrupt_of_its_slot)
+{
+	struct pollfd p = {.events = POLLIN};
+	struct qemu q[2];
+
+	server(memfd_create("memory", MFD_CLOEXEC));
+	join(&q[0]);
+	for (unsigned i = 0; i < VECTORS; i++) {
+		engine_wakes(i);
+		interrupted(&q[0], i);
+		p.fd = q[0].vector[1 - i];
+		cr_assert_eq(poll(&p, 1, 0), 0, "the other slot's program sleeps on");
+	}
+	cr_assert_eq(look().interrupts, VECTORS);
+	/* The next QEMU has vectors of its own. A wake-up before it comes is not lost. */
+	qemu_end(&q[0]);
+	gw_doorbell_tend(d);
+	engine_wakes(1);
+	join(&q[1]);
+	interrupted(&q[1], 1);
+	qemu_end(&q[1]);
+	gw_doorbell_destroy(d);
+}
+
+/* A QEMU that fills a vector's eventfd and makes it blocking stops the thread of its connection
+ * only, and the connection can still be ended. */
+Test(doorbell, a_qemu_that_blocks_its_vectors_harms_itself)
+{
+	const uint64_t most = UINT64_MAX - 1;
+	struct pollfd p = {.events = POLLIN};
+	struct qemu q;
+
+	server(memfd_create("memory", MFD_CLOEXEC));
+	join(&q);
+	cr_assert_eq(fcntl(q.vector[0], F_SETFL, 0), 0);
+	cr_assert_eq(write(q.vector[0], &most, sizeof(most)), sizeof(most));
+	p.fd = gw_doorbell_wakes(d)[0];
+	engine_wakes(0);
+	while (poll(&p, 1, 0) == 1)
+		sched_yield(); /* until the thread has taken it, and writes */
+	engine_wakes(0);
+	ring(&q, 1);
+	gw_doorbell_tend(d);
+	cr_assert_eq(look().rings, 1);
+	cr_assert_eq(look().interrupts, 0);
+	gw_doorbell_destroy(d);
+	qemu_end(&q);
+}
+
 Test(doorbell, who_says_something_is_no_qemu)
 {
 	struct qemu q;
@@ -262,14 +339,15 @@ Test(doorbell, a_socket_that_cannot_be_made_is_named)
 	int memory = memfd_create("memory", MFD_CLOEXEC);
 	char err[256], lengthy[256];
 
-	cr_assert_null(gw_doorbell_create("/nowhere/x", memory, wake, NULL, err, sizeof(err)));
+	cr_assert_null(
+		gw_doorbell_create("/nowhere/x", memory, VECTORS, wake, NULL, err, sizeof(err)));
 	cr_assert_not_null(strstr(err, "/nowhere/x"));
 	memset(lengthy, 'x', sizeof(lengthy));
 	lengthy[200] = '\0';
-	cr_assert_null(gw_doorbell_create(lengthy, memory, wake, NULL, err, sizeof(err)));
+	cr_assert_null(gw_doorbell_create(lengthy, memory, VECTORS, wake, NULL, err, sizeof(err)));
 	/* A socket that is in use stays. */
 	server(memory);
-	cr_assert_null(gw_doorbell_create(path, memory, wake, NULL, err, sizeof(err)));
+	cr_assert_null(gw_doorbell_create(path, memory, VECTORS, wake, NULL, err, sizeof(err)));
 	cr_assert_eq(access(path, F_OK), 0);
 	gw_doorbell_destroy(d);
 }

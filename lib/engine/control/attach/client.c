@@ -226,11 +226,11 @@ ctl_client_add(struct eng_control *c, struct ctl_client *cl)
 /* ---- From any thread ---- */
 
 int
-ctl_client_attach_flat(
-	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len)
+ctl_client_attach_flat(struct eng_control *c, const char *name, void *base, size_t size,
+	size_t mem_len, int wake_fd)
 {
 	struct client_home home = {
-		.base = base, .size = size, .mem_len = mem_len, .fd = -1, .wake_fd = -1};
+		.base = base, .size = size, .mem_len = mem_len, .fd = -1, .wake_fd = wake_fd};
 	static const struct sk_key key = {{0x74656e616e74, 0}};
 	struct ctl_client *cl;
 

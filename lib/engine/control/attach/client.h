@@ -53,8 +53,8 @@ bool ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl, unsigned
 void ctl_client_check_sigbus(struct eng_control *c);
 
 /* As eng_attach_flat(), eng_detach(), eng_client_gone(). Any thread. */
-int ctl_client_attach_flat(
-	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len);
+int ctl_client_attach_flat(struct eng_control *c, const char *name, void *base, size_t size,
+	size_t mem_len, int wake_fd);
 int ctl_client_detach(struct eng_control *c, int id);
 bool ctl_client_gone(struct eng_control *c, int id);
 /* SHM_REGION_DROP */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The socket at which programs get their vectors; lib/shm/shm_irqd.h has the protocol. */
+#include <errno.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../../lib/shm/shm_irqd.h"
+#include "irqd.h"
+
+#define MODE    0660
+#define GROUP   "rdma" /* may use the device, too: 70-saker-guest.rules */
+#define BACKLOG 16
+#define CONNS   (2 * IRQD_VECTORS)
+#define NONE    UINT32_MAX
+
+#define FAIL(rc, ...) (snprintf(err, errlen, __VA_ARGS__), rc)
+
+static struct {
+	const struct irqd_device *device;
+	struct sockaddr_un at;
+	/* poll()'s: the signals, the socket, the connections. */
+	struct pollfd fds[2 + CONNS];
+	uint32_t vector[CONNS]; /* of each connection, or NONE */
+} state;
+
+static int
+irqd_listen_at(char *err, size_t errlen)
+{
+	const struct sockaddr *sa = (const struct sockaddr *)&state.at;
+	const struct group *g = getgrnam(GROUP);
+	const char *path = state.at.sun_path;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return FAIL(-errno, "no socket can be created: %s", strerror(errno));
+	state.fds[1].fd = fd;
+	/* An earlier saker-irqd that was killed may have left its socket. */
+	if (connect(fd, sa, sizeof(state.at)) < 0 && errno == ECONNREFUSED)
+		unlink(path);
+	if (bind(fd, sa, sizeof(state.at)) < 0)
+		return FAIL(-errno, "%s cannot be created: %s", path, strerror(errno));
+	if ((g != NULL && chown(path, (uid_t)-1, g->gr_gid) < 0) || chmod(path, MODE) < 0 ||
+		listen(fd, BACKLOG) < 0)
+		return FAIL(-errno, "%s cannot be used: %s", path, strerror(errno));
+	return 0;
+}
+
+static void
+irqd_drop(unsigned i)
+{
+	if (state.vector[i] != NONE)
+		irqd_vector(state.device, state.vector[i], -1);
+	state.vector[i] = NONE;
+	close(state.fds[2 + i].fd);
+	state.fds[2 + i].fd = -1;
+}
+
+/* Accepts a connection, or closes it when there are too many. */
+static void
+irqd_take(void)
+{
+	int fd = accept4(state.fds[1].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	for (unsigned i = 0; i < CONNS && fd >= 0; i++)
+		if (state.fds[2 + i].fd < 0) {
+			state.fds[2 + i] = (struct pollfd){.fd = fd, .events = POLLIN};
+			return;
+		}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Receives a vector's number, and stores the eventfd in *event, which the caller closes. Returns
+ * false when the message is anything else. */
+static bool
+irqd_hear(int fd, uint32_t *vector, int *event)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(*event))];
+	} control = {0};
+	struct iovec iov = {vector, sizeof(*vector)};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room)};
+	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+
+	*event = -1;
+	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(event, CMSG_DATA(c), sizeof(*event));
+	return n == (ssize_t)sizeof(*vector) && *event >= 0 &&
+	       (m.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) == 0;
+}
+
+/* Gives a vector to connection `i`. The last one that asks has it: the program before it has lost
+ * the slot, and its end of the connection may not have been seen yet. */
+static int32_t
+irqd_give(unsigned i, uint32_t vector, int event)
+{
+	int rc;
+
+	if (vector >= state.device->nvectors || state.vector[i] != NONE)
+		return -EINVAL;
+	rc = irqd_vector(state.device, vector, event);
+	if (rc < 0)
+		return rc;
+	for (unsigned k = 0; k < CONNS; k++)
+		if (state.vector[k] == vector)
+			state.vector[k] = NONE;
+	state.vector[i] = vector;
+	return 0;
+}
+
+static void
+irqd_serve_one(unsigned i)
+{
+	int fd = state.fds[2 + i].fd, event;
+	uint32_t vector;
+	int32_t status;
+	bool good = irqd_hear(fd, &vector, &event);
+
+	if (good) {
+		status = irqd_give(i, vector, event);
+		good = send(fd, &status, sizeof(status), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+		       (ssize_t)sizeof(status);
+	}
+	if (event >= 0)
+		close(event);
+	if (!good)
+		irqd_drop(i);
+}
+
+int
+irqd_serve(const struct irqd_device *d, char *err, size_t errlen)
+{
+	sigset_t ends;
+	int rc;
+
+	state.device = d;
+	state.at.sun_family = AF_UNIX;
+	snprintf(state.at.sun_path, sizeof(state.at.sun_path), SHM_IRQD_SOCKET, IRQD_ADDRESS,
+		d->address);
+	for (unsigned i = 0; i < CONNS; i++) {
+		state.fds[2 + i].fd = -1;
+		state.vector[i] = NONE;
+	}
+	if (mkdir(SHM_IRQD_FOLDER, 0755) < 0 && errno != EEXIST)
+		return FAIL(-errno, SHM_IRQD_FOLDER " cannot be created: %s", strerror(errno));
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	state.fds[0] = (struct pollfd){
+		.fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK), .events = POLLIN};
+	state.fds[1].events = POLLIN;
+	rc = irqd_listen_at(err, errlen);
+	if (rc < 0)
+		return rc;
+	printf("%s: %u vectors at %s\n", d->address, d->nvectors, state.at.sun_path);
+	fflush(stdout);
+	while (state.fds[0].revents == 0) {
+		if (poll(state.fds, 2 + CONNS, -1) < 0)
+			continue;
+		if (state.fds[1].revents != 0)
+			irqd_take();
+		for (unsigned i = 0; i < CONNS; i++)
+			if (state.fds[2 + i].fd >= 0 && state.fds[2 + i].revents != 0)
+				irqd_serve_one(i);
+	}
+	unlink(state.at.sun_path);
+	return 0;
+}
