@@ -87,6 +87,25 @@ show_qp_tcp(struct cmd_out *out, const char *key, const struct tcp_info *t)
 }
 
 static void
+show_qp_mpa(struct cmd_out *out, const struct eng_qp_view *q)
+{
+	static const char *const rtrs[] = {[SHM_RTR_NONE] = "none",
+		[SHM_RTR_SEND] = "send",
+		[SHM_RTR_WRITE] = "write",
+		[SHM_RTR_READ] = "read"};
+
+	cmd_record(out, "mpa");
+	cmd_number(out, "revision", q->mpa.revision);
+	cmd_flag(out, "crc", q->mpa.crc);
+	cmd_flag(out, "markers_out", q->mpa.tx_markers);
+	cmd_flag(out, "markers_in", q->mpa.rx_markers);
+	cmd_number(out, "ird", q->ird);
+	cmd_number(out, "ord", q->ord);
+	cmd_text(out, "ready_to_receive", "%s", rtrs[q->mpa.rtr]);
+	cmd_end(out);
+}
+
+static void
 show_qp_falcon(struct cmd_out *out, const struct eng_falcon_qp_view *v)
 {
 	const struct fa_info *f = &v->info;
@@ -157,6 +176,8 @@ show_qp_whole(struct cmd_out *out, const char *machine, const struct eng_qp_view
 		show_qp_class(out, q);
 		if (q->falcon.open)
 			show_qp_falcon(out, &q->falcon);
+		if (q->mpa.revision != 0)
+			show_qp_mpa(out, q);
 		show_qp_tcp(out, q->kind == SHM_FALCON ? "control_channel" : "tcp", &q->tcp);
 	}
 	cmd_end(out);

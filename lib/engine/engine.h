@@ -401,7 +401,14 @@ struct eng_falcon_qp_view {
 	bool tunnel;
 	struct fa_info info;
 };
-/* One QP. `transport`, `tuple` and `tcp` are valid while it is connected. */
+/* What the two sides of an iWARP connection have agreed on (RFC 5044, RFC 6581). */
+struct eng_mpa_view {
+	uint8_t revision; /* 1 or 2; 0: nothing yet */
+	uint8_t rtr;      /* enum shm_rtr */
+	bool crc;
+	bool tx_markers, rx_markers; /* in what this side sends, and receives */
+};
+/* One QP. `transport`, `tuple`, `tcp`, `mpa`, `ird` and `ord` are valid while it is connected. */
 struct eng_qp_view {
 	uint32_t qpn, client, stage, transport; /* stage: of the engine stages */
 	const char *state;
@@ -412,6 +419,8 @@ struct eng_qp_view {
 	struct eng_falcon_qp_view falcon;
 	/* Of its packets, while it is connected; a Falcon connection changes the flow label. */
 	struct net_class class;
+	struct eng_mpa_view mpa; /* iWARP */
+	uint16_t ird, ord;       /* Reads that the peer, and this side, may have outstanding */
 	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
 };
 /* Requests views of at most `max` QPs from the stages that own them, and waits up to 2 s for the

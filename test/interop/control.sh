@@ -76,6 +76,8 @@ qpn=$(ctl -j show qp all | jq -r '.qps[0].qpn')
 gives 0 "messages out" ctl show qp "$qpn"
 ctl -j show qp "$qpn" | jq -e '.qps[0].tcp.state == "ESTABLISHED"' >"$work/jq.log" ||
     fail "TCP's state"
+ctl -j show qp "$qpn" | jq -e '.qps[0].mpa | .revision == 2 and .crc and .markers_in == false' \
+    >"$work/jq.log" || fail "what MPA agreed on"
 ctl -j show client all | jq -e ".clients[0] | .pid == ${pid[client]} and .uid == $(id -u)" \
     >"$work/jq.log" || fail "the client's process"
 [ "$(ctl show qp all | wc -L)" -le 80 ] || fail "a table is wider than 80 columns"

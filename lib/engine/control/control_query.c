@@ -74,6 +74,9 @@ query_qp(struct eng_control *c, struct ctl_query *query, const struct cm_conn *q
 	v->transport = q->transport;
 	v->state = "?";
 	v->kind = q->qp->kind;
+	v->mpa = q->mpa;
+	v->ird = q->ird;
+	v->ord = q->ord;
 	m->m.qp = q->qp;
 	m->m.client = &q->client->eng;
 	ctl_send_stage(c, q->qp->stage, m);

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <rte_eal.h>
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
@@ -191,14 +192,8 @@ wait_wc(struct node *n)
 }
 
 static void
-connect_nodes(void)
+connect_with(struct saker_conn_param p, struct saker_conn_param answer)
 {
-	struct saker_conn_param p = {.ird = 4,
-		.ord = 4,
-		.crc = 2,
-		.markers = 2,
-		.private_data = "hello",
-		.private_len = 5};
 	struct saker_listener *l;
 	struct saker_event ev;
 
@@ -211,9 +206,8 @@ connect_nodes(void)
 	cr_assert_eq(ev.cm.private_len, 5);
 	cr_assert_arr_eq(ev.cm.private_data, "hello", 5);
 	cr_assert(sk_addr_eq(&ev.cm.remote, &node[0].addr));
-	p.private_data = "welcome";
-	p.private_len = 7;
-	cr_assert_eq(saker_accept(node[1].s, ev.request, node[1].qp, &p), 0, "%s", saker_error());
+	cr_assert_eq(
+		saker_accept(node[1].s, ev.request, node[1].qp, &answer), 0, "%s", saker_error());
 	ev = wait_event(&node[1], SAKER_EV_ESTABLISHED);
 	cr_assert_eq(ev.qp, node[1].qp);
 	ev = wait_event(&node[0], SAKER_EV_ESTABLISHED);
@@ -221,6 +215,17 @@ connect_nodes(void)
 	cr_assert_eq(ev.cm.private_len, 7);
 	cr_assert_arr_eq(ev.cm.private_data, "welcome", 7);
 	cr_assert_eq(saker_unlisten(l), 0, "%s", saker_error());
+}
+
+static const struct saker_conn_param hello = {
+	.ird = 4, .ord = 4, .crc = 2, .markers = 2, .private_data = "hello", .private_len = 5};
+static const struct saker_conn_param welcome = {
+	.ird = 4, .ord = 4, .crc = 2, .markers = 2, .private_data = "welcome", .private_len = 7};
+
+static void
+connect_nodes(void)
+{
+	connect_with(hello, welcome);
 }
 
 static void
@@ -266,6 +271,71 @@ Test(engine_flat, send_write_read_between_two_instances)
 	memset(b->mem, 0x33, 40000);
 	post(a, RD_READ, 40000, (uintptr_t)b->mem, saker_mr_stag(b->mr));
 	cr_assert_arr_eq(a->mem, b->mem, 40000);
+	teardown();
+}
+
+struct look {
+	struct eng *eng;
+	struct eng_qp_view view;
+	int n;
+	bool done; /* atomic */
+};
+
+/* eng_qps() waits for the stages, which the test's thread polls. */
+static void *
+look_main(void *arg)
+{
+	struct look *l = arg;
+
+	l->n = eng_qps(l->eng, &l->view, 1);
+	__atomic_store_n(&l->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static struct eng_qp_view
+look_at(struct node *n)
+{
+	struct look l = {.eng = n->eng};
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, look_main, &l), 0);
+	while (!__atomic_load_n(&l.done, __ATOMIC_ACQUIRE))
+		turn(NULL);
+	pthread_join(thread, NULL);
+	cr_assert_eq(l.n, 1);
+	cr_assert(l.view.connected);
+	return l.view;
+}
+
+Test(engine_flat, the_view_of_a_qp_has_what_both_sides_agreed_on_6581_9)
+{
+	struct saker_conn_param ask = hello, answer = welcome;
+	struct eng_qp_view v[2];
+
+	setup();
+	ask.crc = 1;
+	answer.crc = 0;
+	ask.markers = 1; /* in what it receives */
+	answer.markers = 0;
+	ask.ird = 7;
+	ask.ord = 6;
+	answer.ird = 3;
+	answer.ord = 9;
+	ask.rtr = answer.rtr = SAKER_RTR_WRITE;
+	connect_with(ask, answer);
+	for (int i = 0; i < 2; i++) {
+		v[i] = look_at(&node[i]);
+		cr_assert_eq(v[i].mpa.revision, 2);
+		cr_assert(v[i].mpa.crc, "one side requires it");
+		cr_assert_eq(v[i].mpa.rtr, SHM_RTR_WRITE);
+	}
+	cr_assert(v[0].mpa.rx_markers && !v[0].mpa.tx_markers);
+	cr_assert(v[1].mpa.tx_markers && !v[1].mpa.rx_markers);
+	/* The one's ORD is within the other's IRD. */
+	cr_assert_eq(v[0].ord, 3);
+	cr_assert_eq(v[1].ird, 3);
+	cr_assert_eq(v[0].ird, 7);
+	cr_assert_eq(v[1].ord, 7);
 	teardown();
 }
 

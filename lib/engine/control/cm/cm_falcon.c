@@ -58,7 +58,7 @@ cm_falcon_agree(struct eng_outcome *o, const struct eng_offer *offer)
 
 /* The transport stage sends the other parameters with ENG_E_OPEN. */
 static void
-cm_falcon_start(const struct eng_outcome *o, struct eng_start *start)
+cm_falcon_start(struct cm_conn *q, const struct eng_outcome *o, struct eng_start *start)
 {
 }
 

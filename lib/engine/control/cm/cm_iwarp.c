@@ -95,12 +95,6 @@ cm_iwarp_agree(struct eng_outcome *o, const struct eng_offer *offer)
 	o->ord = o->mpa.ord;
 }
 
-static void
-cm_iwarp_start(const struct eng_outcome *o, struct eng_start *start)
-{
-	start->mpa = o->mpa;
-}
-
 static uint8_t
 rtr_in_use(const struct mpa_result *mpa)
 {
@@ -114,6 +108,17 @@ rtr_in_use(const struct mpa_result *mpa)
 	default:
 		return SHM_RTR_NONE;
 	}
+}
+
+static void
+cm_iwarp_start(struct cm_conn *q, const struct eng_outcome *o, struct eng_start *start)
+{
+	start->mpa = o->mpa;
+	q->mpa = (struct eng_mpa_view){.revision = o->mpa.revision,
+		.rtr = rtr_in_use(&o->mpa),
+		.crc = o->mpa.crc,
+		.tx_markers = o->mpa.tx_markers,
+		.rx_markers = o->mpa.rx_markers};
 }
 
 static void

@@ -127,7 +127,7 @@ cm_start(
 
 	q->ird = start.ird;
 	q->ord = start.ord;
-	cm_kinds[o->kind]->start(o, &start);
+	cm_kinds[o->kind]->start(q, o, &start);
 	return start;
 }
 

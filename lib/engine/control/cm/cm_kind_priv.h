@@ -27,8 +27,8 @@ struct cm_kind {
 	void (*request)(const struct eng_outcome *o, struct eng_offer *offer);
 	/* Replaces the request in *o by the outcome of accepting it with `offer`. */
 	void (*agree)(struct eng_outcome *o, const struct eng_offer *offer);
-	/* Fills in the transport's part of the parameters with which a QP starts. */
-	void (*start)(const struct eng_outcome *o, struct eng_start *start);
+	/* Fills in the transport's part of the parameters with which the QP of `q` starts. */
+	void (*start)(struct cm_conn *q, const struct eng_outcome *o, struct eng_start *start);
 	/* Fills in the transport's part of a client's event about a connection. */
 	void (*describe)(const struct eng_outcome *o, struct shm_cm *cm);
 	/* Returns the maximum length (bytes) of the private data that an offer carries. */

@@ -47,6 +47,7 @@ struct cm_conn {
 	/* Of the packets of this side: what the program has chosen for the QP, and what the last or
 	 * the next connection has. */
 	struct shm_class chosen, class;
+	struct eng_mpa_view mpa;    /* iWARP: what they have agreed on otherwise */
 	struct ctl_op *op;          /* the command that destroys the QP, or NULL */
 	struct ctl_op *reset;       /* the command that resets the QP, or NULL */
 	struct ctl_event *outcome;  /* event for the client, sent when the connection is bound */
