@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: creating, polling, destroying. */
+/* Completion queues: creating, polling, resizing, destroying. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,19 +69,6 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	struct vb_cq *cq = vb_cq_create(context, &attr);
 
 	return cq != NULL ? &cq->cq : NULL;
-}
-
-/* A queue does not grow. A size up to the present one succeeds: the queue may be larger than the
- * program requested. */
-VB_EXPORT int
-ibv_resize_cq(struct ibv_cq *cq, int cqe)
-{
-	if (cqe <= 0)
-		return vb_fail(EINVAL, "a completion queue cannot have %d entries", cqe);
-	if (cqe > cq->cqe)
-		return vb_fail(EOPNOTSUPP, "a completion queue of %d entries cannot grow to %d",
-			cq->cqe, cqe);
-	return 0;
 }
 
 VB_EXPORT int
@@ -185,6 +172,44 @@ vb_cq_clean(struct ibv_cq *p, uint32_t qpn)
 	__atomic_store_n(&cq->kept, k, __ATOMIC_RELAXED);
 	if (!cq->single)
 		vb_path_leave(&cq->lock);
+}
+
+/* Resizes a locked queue. A queue does not shrink: it may be larger than the program requests, but
+ * not smaller than what is in it. */
+static int
+cq_resize(struct vb_cq *cq, uint32_t cqe)
+{
+	uint32_t n = (cq->kept != NULL ? cq->kept->n : 0) + cl_cq_count(cq->saker);
+	int rc;
+
+	if (cqe < n)
+		return vb_fail(EINVAL,
+			"a completion queue with %u completions cannot have %u entries", n, cqe);
+	if (cqe <= (uint32_t)cq->cq.cqe)
+		return 0;
+	rc = vb_rc(saker_cq_resize(cq->saker, cqe), "ibv_resize_cq");
+	if (rc == 0)
+		cq->cq.cqe = (int)cqe;
+	return rc;
+}
+
+/* Other threads that poll or arm the queue wait for the engine's reply. */
+VB_EXPORT int
+ibv_resize_cq(struct ibv_cq *p, int cqe)
+{
+	struct vb_cq *cq = vb_cq(p);
+	int rc = vb_alive(p->context);
+
+	if (rc != 0)
+		return rc;
+	if (cqe <= 0 || (uint32_t)cqe > vb_context(p->context)->info.max_cq_depth)
+		return vb_fail(EINVAL, "a completion queue cannot have %d entries", cqe);
+	if (!cq->single && !vb_path_enter(&cq->lock))
+		return vb_fail(EBUSY, "a completion queue cannot be resized while it is polled");
+	rc = cq_resize(cq, (uint32_t)cqe);
+	if (!cq->single)
+		vb_path_leave(&cq->lock);
+	return rc;
 }
 
 static inline void

@@ -209,6 +209,8 @@ cl_obj_forget(struct cl_obj *o)
 		cl_table_del(&s->table, &((struct saker_qp *)o->self)->by_number);
 	if (o->kind == CL_MR)
 		cl_mr_forget(o->self);
+	if (o->kind == CL_CQ)
+		cl_cq_forget(o->self);
 	cl_table_del(&s->table, &o->node);
 	sk_spin(&s->objs_lock);
 	TAILQ_REMOVE(&s->objs[o->kind], o, next);

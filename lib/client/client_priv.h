@@ -102,6 +102,12 @@ struct saker_listener {
 	void *user;
 };
 
+/* Sub-rings of a queue that has grown. */
+struct cl_cq_subs {
+	struct cl_cq_subs *older;
+	struct shm_take sub[]; /* [saker.nstages] */
+};
+
 struct saker_cq {
 	struct cl_cq cq;
 	uint32_t first; /* the sub-ring where the next poll starts */
@@ -110,7 +116,10 @@ struct saker_cq {
 	struct cl_obj obj;
 	/* Atomic, by sub-ring: how many of its completions events have reported. */
 	uint32_t *reported;
-	struct shm_take sub[]; /* [cq.max_subs] */
+	/* The newest ones are in use. Older ones, and `sub`, stay as they were: a thread in
+	 * cl_cq_any() may still read them. NULL: `sub` is in use. */
+	struct cl_cq_subs *grown;
+	struct shm_take sub[]; /* [saker.nstages] */
 };
 _Static_assert(offsetof(struct saker_cq, cq) == 0, "cl_cq_of()");
 
@@ -267,6 +276,11 @@ int cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind,
 int cl_obj_destroy(struct cl_obj *o);
 /* Frees an object that the engine has destroyed, and `self`. */
 void cl_obj_forget(struct cl_obj *o);
+
+/* ---- cq.c ---- */
+
+/* Frees what a queue has besides its own memory, after its end. */
+void cl_cq_forget(struct saker_cq *cq);
 
 /* ---- mr.c ---- */
 

@@ -169,9 +169,9 @@ cl_rq_ring(struct cl_rq *rq, struct saker_qp *qp)
 /* The first member of a struct saker_cq. */
 struct cl_cq {
 	_Alignas(SHM_LINE) struct shm_cq *shared;
-	struct shm_take *sub; /* [nsubs] */
-	uint32_t nsubs;       /* atomic; grows as shared->nsubs grows */
-	uint32_t max_subs;
+	struct shm_take *sub; /* [nsubs], atomic */
+	uint32_t nsubs;       /* atomic; grows as shared->nsubs grows; 0 during a resize */
+	uint32_t max_subs;    /* 0 during a resize */
 };
 
 static inline struct cl_cq *
@@ -181,16 +181,18 @@ cl_cq_of(struct saker_cq *cq)
 }
 
 /* Returns whether the queue may have a completion. Any thread may call it at any time. When another
- * thread polls the queue meanwhile, the result is as if this call had come before or after it. */
+ * thread polls the queue meanwhile, the result is as if this call had come before or after it.
+ * While another thread resizes a queue that may have completions, the result is true. */
 static inline bool
 cl_cq_any(const struct cl_cq *cq)
 {
 	uint32_t n = __atomic_load_n(&cq->nsubs, __ATOMIC_ACQUIRE);
+	const struct shm_take *sub = __atomic_load_n(&cq->sub, __ATOMIC_RELAXED);
 
 	if (__atomic_load_n(&cq->shared->nsubs, __ATOMIC_RELAXED) != n)
 		return true;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct shm_take *t = &cq->sub[i];
+		const struct shm_take *t = &sub[i];
 		uint32_t next = __atomic_load_n(&t->next, __ATOMIC_RELAXED);
 
 		if (__atomic_load_n((const uint32_t *)shm_take_at(t, next), __ATOMIC_RELAXED) ==
@@ -205,5 +207,7 @@ cl_cq_any(const struct cl_cq *cq)
  * the same queue. If the queue is armed for such a completion, disarms it and returns true: the
  * engine sends no event then. */
 bool cl_cq_fire(struct saker_cq *cq);
+/* Returns how many completions are in the queue. Not called beside saker_cq_poll() for it. */
+uint32_t cl_cq_count(struct saker_cq *cq);
 
 #endif

@@ -183,6 +183,9 @@ uint32_t saker_mr_stag(const struct saker_mr *mr);
 /* Creates a queue for at least `depth` completions. Overflow destroys completions and raises
  * SAKER_EV_CQ_OVERFLOW. `user`: saker_cq_user() returns it. */
 int saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **out);
+/* Makes a queue hold at least `depth` completions. One that holds more stays as it is. The
+ * completions in it keep their order. The caller does not poll the queue meanwhile. */
+int saker_cq_resize(struct saker_cq *cq, uint32_t depth);
 /* Destroys a queue, with the completions in it. -EBUSY: a QP or an XRC receive queue uses it. */
 int saker_cq_destroy(struct saker_cq *cq);
 /* Returns `user` of saker_cq_create(). */

@@ -250,6 +250,13 @@ _Static_assert(sizeof(struct shm_cqe) == 64, "layout");
  *
  * A sub-ring begins with the cache line of its struct shm_cons. struct shm_cqe follow, as many as
  * the CQ is deep (shm_cq_ring()).
+ *
+ * SHM_CQ_RESIZE with a larger depth moves the first `nsubs` sub-rings of the reply to larger ones,
+ * which lie in a row at `at`, each shm_cq_ring_bytes() long. `sub` keeps the former offsets, and a
+ * sub-ring that the engine makes later has the new depth. By the time of the reply the engine
+ * writes to the new rings only, from entry shm_ring_moved() on. The client, which takes no entry of
+ * the queue between the command and the reply, then copies the entries that are left in a former
+ * ring in front of that entry. The former rings stay allocated, too.
  */
 enum shm_arm { SHM_ARM_NONE = 0, SHM_ARM_ANY = 1, SHM_ARM_SOLICITED = 2 };
 struct shm_cq {
@@ -280,6 +287,13 @@ shm_cq_ring(uint64_t at, uint8_t log2_depth)
 		.log2_count = log2_depth};
 
 	return ring;
+}
+
+/* Returns the bytes of a sub-ring with 2^log2_depth entries. */
+static inline uint64_t
+shm_cq_ring_bytes(uint8_t log2_depth)
+{
+	return SHM_LINE + (sizeof(struct shm_cqe) << log2_depth);
 }
 
 /* ---- The mailbox ---- */
@@ -336,6 +350,7 @@ enum shm_op {
 	SHM_SRQ_MODIFY,
 	SHM_QP_OPEN, /* SHM_QP_DESTROY destroys this handle, not the QP itself */
 	SHM_RESOLVE,
+	SHM_CQ_RESIZE,
 	SHM_OP_COUNT,
 	/* Events. Their tag is 0. */
 	SHM_EV_CONNECT_REQUEST = 100, /* body.cm: listener, request, addresses, private data */
@@ -398,8 +413,10 @@ struct shm_mw {
 
 struct shm_cq_info {
 	uint32_t depth; /* entries; the reply contains the rounded-up value */
-	uint32_t cq;    /* reply: handle */
-	uint64_t at;    /* reply: offset of struct shm_cq */
+	uint32_t cq;    /* handle; CQ_CREATE: in the reply */
+	uint64_t at;    /* reply: offset of struct shm_cq; CQ_RESIZE: of the new sub-rings */
+	uint32_t nsubs; /* reply of CQ_RESIZE: sub-rings that moved; 0: the depth is the former */
+	uint32_t rsv;
 };
 
 struct shm_srq_info {

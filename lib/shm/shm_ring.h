@@ -69,6 +69,14 @@ shm_prod_start(struct shm_prod *p, void *home, const struct shm_ring_at *at)
 	__atomic_store_n((uint32_t *)(void *)p->entries, 0, __ATOMIC_RELAXED);
 }
 
+/* Returns the number of the first entry that a producer writes to a ring of `count` entries which
+ * replaces one that it filled up to entry `next`: the next lap begins there. */
+static inline uint32_t
+shm_ring_moved(uint32_t next, uint32_t count)
+{
+	return (next + count - 1) & ~(count - 1);
+}
+
 static inline void
 shm_take_init(struct shm_take *t, void *home, const struct shm_ring_at *at)
 {
@@ -126,16 +134,34 @@ shm_prod_ahead(const struct shm_prod *p, uint32_t n)
 }
 
 /* Makes the entry behind the next `n` entries invalid, in the first lap. Called before these are
- * published. */
+ * published. An entry that moved here from another ring, and that the consumer has not taken, stays
+ * valid. */
 static inline void
 shm_prod_clear(struct shm_prod *p, uint32_t n)
 {
 	if (__builtin_expect(!p->fresh, 1))
 		return;
-	if (p->next + n < p->count)
-		__atomic_store_n((uint32_t *)shm_prod_ahead(p, n), 0, __ATOMIC_RELAXED);
-	else
+	if (((p->next + n) & (p->count - 1)) < n)
 		p->fresh = false;
+	else if (p->next + n - p->taken < p->count)
+		__atomic_store_n((uint32_t *)shm_prod_ahead(p, n), 0, __ATOMIC_RELAXED);
+}
+
+/* Moves to a larger ring, whose memory may have belonged to an older queue. The entries that the
+ * consumer has not taken keep their places in front of the next one: the consumer copies them. */
+static inline void
+shm_prod_move(struct shm_prod *p, void *home, const struct shm_ring_at *at)
+{
+	uint32_t used, next;
+
+	shm_prod_fits(p, p->count); /* reads the consumer's number, unless there is no entry left */
+	used = p->next - p->taken;
+	next = shm_ring_moved(p->next, 1u << at->log2_count);
+	shm_prod_start(p, home, at);
+	p->next = next;
+	p->taken = next - used;
+	__atomic_store_n(
+		(uint32_t *)(void *)((uint8_t *)home + at->cons), p->taken, __ATOMIC_RELAXED);
 }
 
 /* Publishes the entry that shm_prod_entry() returned. */

@@ -202,6 +202,9 @@ sensible(struct shm_msg *m, const struct shm_header *h)
 	case SHM_CQ_CREATE:
 		m->body.cq.depth = 8;
 		break;
+	case SHM_CQ_RESIZE:
+		m->body.cq.depth = 16;
+		break;
 	case SHM_SRQ_CREATE:
 		m->body.srq.depth = 8;
 		m->body.srq.xrcd = m->body.srq.cq = SHM_NONE;

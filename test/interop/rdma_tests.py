@@ -19,7 +19,6 @@ import unittest
 MODIFIED = 'the test connects queue pairs without rdma_cm, which no iWARP device can'
 RESPONSE = 'the iWARP connection manager has no event CONNECT_RESPONSE'
 SHARED = 'the objects of an attachment cannot be passed to another context'
-RESIZE = 'a completion queue does not grow'
 
 # The tests that fail, by device, as patterns of their names.
 EXPECTED = [
@@ -29,7 +28,6 @@ EXPECTED = [
     ('saker0', r'test_mr\.(MRTest\.test_mr_rereg|MWTest\.test_(invalidate_)?mw_type).*', MODIFIED),
     ('saker0', r'test_rdmacm\..*_external_qp', RESPONSE),
     ('both', r'test_shared_pd\..*', SHARED),
-    ('sakerf0', r'test_cq\.CQTest\.test_resize_cq', RESIZE),
 ]
 # What tests say when they skip themselves, by device: features that no wire of the device has.
 SKIPS = [

@@ -85,6 +85,20 @@ make_cq(struct mini *m, struct shm_cq_info *info)
 }
 
 static void
+resize_cq(struct mini *m, struct shm_cq_info *info)
+{
+	struct mini_cq *cq = &m->cq[info->cq];
+	uint8_t log2 = shm_log2(info->depth);
+	struct shm_ring_at ring;
+
+	info->depth = 1u << log2;
+	info->at = heap_take(m, shm_cq_ring_bytes(log2));
+	info->nsubs = 1;
+	ring = shm_cq_ring(info->at, log2);
+	shm_prod_move(&cq->ring, m->home, &ring);
+}
+
+static void
 make_qp(struct mini *m, struct shm_qp_info *info)
 {
 	struct mini_qp *qp = &m->qp[m->nqp];
@@ -113,6 +127,8 @@ command(struct mini *m, const struct shm_msg *in)
 		sizeof(*in) - sizeof(uint32_t));
 	if (in->op == SHM_CQ_CREATE)
 		make_cq(m, &out->body.cq);
+	else if (in->op == SHM_CQ_RESIZE)
+		resize_cq(m, &out->body.cq);
 	else if (in->op == SHM_QP_CREATE)
 		make_qp(m, &out->body.qp);
 	else if (in->op == SHM_PD_CREATE)

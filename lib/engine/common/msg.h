@@ -153,6 +153,7 @@ enum eng_ctl_type {
 	ENG_CE_SRQ_DEL,   /* object */
 	ENG_CE_SRQ_LIMIT, /* object: sets the limit to object.number */
 	ENG_CE_CQ_DEL,    /* object: after the answer, the stage does not access the CQ any more */
+	ENG_CE_CQ_MOVE,   /* object: moves the stage's sub-ring to object.ring, which is larger */
 	/* Notices of a transport stage to the control stage. "Without conn" means that the
 	 * connection has ended. */
 	ENG_TC_REQUEST,     /* conn, peer, private data: a peer requests a connection */
@@ -246,6 +247,7 @@ struct eng_ctl {
 		struct {
 			void *object;    /* AH, SRQ or CQ */
 			uint32_t number; /* AH: the handle; SRQ: the limit */
+			struct shm_ring_at ring;
 		} object;
 		struct {
 			int code; /* one of the transport's reasons */

@@ -175,6 +175,12 @@ eng_cqs_owed(struct eng_stage *s)
 }
 
 void
+eng_cq_move(struct eng_stage *s, struct rd_cq *cq, const struct shm_ring_at *to)
+{
+	shm_prod_move(&cq->sub[s->index].ring, cq->client->home, to);
+}
+
+void
 eng_cq_forget(struct eng_stage *s, struct rd_cq *cq)
 {
 	struct eng_client_stage *cs = &cq->client->stage[s->index];

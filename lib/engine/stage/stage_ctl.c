@@ -152,6 +152,9 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 	case ENG_CE_CQ_DEL:
 		eng_cq_forget(s, m->object.object);
 		break;
+	case ENG_CE_CQ_MOVE:
+		eng_cq_move(s, m->object.object, &m->object.ring);
+		break;
 	default:
 		*rc = -EINVAL;
 	}

@@ -425,6 +425,8 @@ void eng_cqs_touched(struct eng_stage *s);
 void eng_cqs_owed(struct eng_stage *s);
 /* Removes a CQ that the control stage is about to free. */
 void eng_cq_forget(struct eng_stage *s, struct rd_cq *cq);
+/* Moves the stage's sub-ring of a CQ to a larger one. */
+void eng_cq_move(struct eng_stage *s, struct rd_cq *cq, const struct shm_ring_at *to);
 
 /* ---- stage_ctl.c: messages from and to the control stage ---- */
 

@@ -73,15 +73,22 @@ remember(struct client *c, enum thing_kind kind, uint32_t handle)
 	return t;
 }
 
+static struct thing *
+find(struct client *c, enum thing_kind kind, uint32_t handle)
+{
+	for (unsigned i = 0; i < c->n[kind]; i++)
+		if (c->thing[kind][i].handle == handle)
+			return &c->thing[kind][i];
+	return NULL;
+}
+
 static void
 forget(struct client *c, enum thing_kind kind, uint32_t handle)
 {
-	for (unsigned i = 0; i < c->n[kind]; i++) {
-		if (c->thing[kind][i].handle != handle)
-			continue;
-		c->thing[kind][i] = c->thing[kind][--c->n[kind]];
-		return;
-	}
+	struct thing *t = find(c, kind, handle);
+
+	if (t != NULL)
+		*t = c->thing[kind][--c->n[kind]];
 }
 
 /* The reply lies in memory that the client scribbles over, so its offsets may be wrong. */
@@ -114,6 +121,33 @@ cq_grow(struct client *c, struct thing *t)
 		if (t->log2_depth >= 12 || !shm_ring_ok(&at, CLIENT_HOME, sizeof(struct shm_cqe)))
 			return;
 		shm_take_init(&t->sub[t->nsubs++], c->home, &at);
+	}
+}
+
+/* Follows the sub-rings of a queue to larger ones, and drops what is in them. */
+static void
+resized_cq(struct client *c, const struct shm_cq_info *i)
+{
+	struct thing *t = find(c, THING_CQ, i->cq);
+
+	if (t == NULL)
+		return;
+	if (t->at != 0)
+		cq_grow(c, t);
+	t->log2_depth = shm_log2(i->depth);
+	for (uint32_t k = 0; k < SK_MIN(i->nsubs, t->nsubs) && t->log2_depth < 12; k++) {
+		struct shm_ring_at at =
+			shm_cq_ring(i->at + k * shm_cq_ring_bytes(t->log2_depth), t->log2_depth);
+		uint32_t next;
+
+		while (shm_take_peek(&t->sub[k]) != NULL)
+			shm_take_pop(&t->sub[k]);
+		if (!shm_ring_ok(&at, CLIENT_HOME, sizeof(struct shm_cqe)))
+			return;
+		next = shm_ring_moved(t->sub[k].next, 1u << t->log2_depth);
+		shm_take_init(&t->sub[k], c->home, &at);
+		t->sub[k].next = next;
+		shm_take_publish(&t->sub[k]);
 	}
 }
 
@@ -166,6 +200,9 @@ replied(struct client *c, const struct shm_msg *m)
 		break;
 	case SHM_CQ_CREATE:
 		made_cq(c, &m->body.cq);
+		break;
+	case SHM_CQ_RESIZE:
+		resized_cq(c, &m->body.cq);
 		break;
 	case SHM_SRQ_CREATE:
 		t = remember(c, THING_SRQ, m->body.srq.srq);
@@ -400,6 +437,10 @@ client_fill(struct client *c, struct client *other, struct input *in, struct shm
 		break;
 	case SHM_CQ_CREATE:
 		m->body.cq.depth = 1 + in_byte(in) % 100u;
+		break;
+	case SHM_CQ_RESIZE:
+		m->body.cq.cq = client_handle(c, THING_CQ, in_byte(in));
+		m->body.cq.depth = 1 + in_byte(in) % 250u;
 		break;
 	case SHM_SRQ_CREATE:
 		fill_srq(c, in, m);

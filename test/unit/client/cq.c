@@ -2,6 +2,7 @@
 /* Completion queues: merged sub-rings, arming, events. */
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,4 +211,146 @@ Test(client_cq, the_event_of_a_queue_that_is_gone_is_skipped)
 	cr_assert_eq(saker_cq_event(s, &which), 1);
 	cr_assert_eq(which, other);
 	cr_assert_eq(saker_cq_event(s, &which), 0);
+}
+
+/* ---- Growth ---- */
+
+/* Polls all completions of the queue. Those of each sub-ring must follow one another: wr_id is
+ * NUMBERS times the sub-ring, and a number that counts up. */
+#define NUMBERS 1000000u
+
+static unsigned
+drain(uint64_t next[FAKE_STAGES])
+{
+	struct rd_wc wc[3];
+	unsigned n = 0;
+	int got;
+
+	while ((got = saker_cq_poll(cq, wc, 3)) > 0)
+		for (int i = 0; i < got; i++, n++) {
+			uint64_t sub = wc[i].wr_id / NUMBERS;
+
+			cr_assert_lt(sub, FAKE_STAGES);
+			cr_assert_eq(wc[i].wr_id % NUMBERS, next[sub]++);
+		}
+	cr_assert_not(cl_cq_any(cl_cq_of(cq)));
+	return n;
+}
+
+static void
+fill(uint32_t sub, uint64_t *number, unsigned n)
+{
+	while (n-- > 0)
+		cr_assert(fake_complete(&f, 0, sub, NUMBERS * sub + (*number)++, 0));
+}
+
+Test(client_cq, a_queue_grows_without_losing_completions)
+{
+	uint64_t in[FAKE_STAGES] = {0}, out[FAKE_STAGES] = {0};
+	uint32_t depth = DEPTH;
+
+	for (unsigned round = 0; round < 6; round++) {
+		/* Different places in the lap, and different numbers of completions. */
+		fill(0, &in[0], depth);
+		fill(1, &in[1], round % 3);
+		cr_assert_eq(drain(out), depth + round % 3);
+		fill(0, &in[0], depth);
+		fill(1, &in[1], 3);
+		cr_assert_eq(cl_cq_count(cq), depth + 3);
+		cr_assert_eq(saker_cq_resize(cq, depth + 1), 0, "%s", saker_error());
+		depth *= 2;
+		cr_assert_eq(f.last.body.cq.depth, depth / 2 + 1);
+		cr_assert_eq(cl_cq_count(cq), depth / 2 + 3);
+		fill(0, &in[0], depth / 2);
+		fill(2, &in[2], depth);
+		cr_assert_not(fake_complete(&f, 0, 0, 1, 0), "it has %u entries", depth);
+		cr_assert_eq(drain(out), 2 * depth + 3);
+	}
+	cr_assert_eq(f.seen[SHM_CQ_RESIZE], 6);
+}
+
+Test(client_cq, a_queue_that_holds_more_stays_as_it_is)
+{
+	uint64_t in = 0, out[FAKE_STAGES] = {0};
+
+	fill(0, &in, DEPTH);
+	cr_assert_eq(saker_cq_resize(cq, 2), 0);
+	cr_assert_eq(cl_cq_count(cq), DEPTH);
+	cr_assert_not(fake_complete(&f, 0, 0, 1, 0));
+	cr_assert_eq(drain(out), DEPTH);
+}
+
+Test(client_cq, a_resize_that_is_refused_changes_nothing)
+{
+	uint64_t in = 0, out[FAKE_STAGES] = {0};
+
+	fill(0, &in, 3);
+	f.refuse_op = SHM_CQ_RESIZE;
+	f.refuse_status = -ENOMEM;
+	f.refuse_text = "no room";
+	cr_assert_eq(saker_cq_resize(cq, 2 * DEPTH), -ENOMEM);
+	cr_assert_str_eq(saker_error(), "no room");
+	fill(0, &in, DEPTH - 3);
+	cr_assert_eq(drain(out), DEPTH);
+}
+
+/* A reply without rings, one with a smaller depth, and one outside of the region. */
+Test(client_cq, invalid_places_of_a_larger_queue_are_refused)
+{
+	uint64_t in = 0, out[FAKE_STAGES] = {0};
+
+	fill(0, &in, 3);
+	cr_assert_eq(drain(out), 3);
+	f.depth_only = true;
+	cr_assert_eq(saker_cq_resize(cq, 2 * DEPTH), -EPROTO);
+	cr_assert_eq(saker_cq_resize(cq, DEPTH / 2), -EPROTO);
+	f.depth_only = false;
+	fill(0, &in, 2);
+	f.nonsense = true;
+	cr_assert_eq(saker_cq_resize(cq, 2 * DEPTH), -EPROTO);
+	cr_assert_not_null(strstr(saker_error(), "larger completion queue"));
+	cr_assert_eq(drain(out), 2);
+}
+
+Test(client_cq, sub_rings_that_no_poll_has_found_grow_as_well)
+{
+	uint64_t in[FAKE_STAGES] = {0}, out[FAKE_STAGES] = {0};
+
+	f.no_subs = true;
+	cr_assert_eq(saker_cq_destroy(cq), 0);
+	f.ncq = 0;
+	cr_assert_eq(saker_cq_create(s, DEPTH, NULL, &cq), 0);
+	cr_assert_eq(saker_cq_resize(cq, DEPTH + 1), 0, "a queue without sub-rings");
+	fake_sub(&f, 0, 0);
+	fill(0, &in[0], 2 * DEPTH);
+	fake_sub(&f, 0, 1);
+	fill(1, &in[1], 5);
+	cr_assert_eq(saker_cq_resize(cq, 4 * DEPTH), 0);
+	fake_sub(&f, 0, 2);
+	fill(2, &in[2], 4 * DEPTH);
+	fill(0, &in[0], 2 * DEPTH);
+	cr_assert_eq(drain(out), 8 * DEPTH + 5);
+}
+
+/* A completion that comes while the queue grows has its event and is not reported again. */
+Test(client_cq, events_count_on_when_a_queue_has_grown)
+{
+	uint64_t in = 0, out[FAKE_STAGES] = {0};
+	struct saker_cq *which;
+
+	fill(0, &in, 3);
+	saker_cq_arm(cq, false);
+	cr_assert(cl_cq_fire(cq), "three are not reported");
+	f.during = 3;
+	saker_cq_arm(cq, false);
+	cr_assert_eq(saker_cq_resize(cq, 2 * DEPTH), 0);
+	cr_assert_eq(saker_cq_event(s, &which), 1);
+	saker_cq_arm(cq, false);
+	cr_assert(cl_cq_fire(cq), "the event of the fake engine reports none");
+	saker_cq_arm(cq, false);
+	cr_assert_not(cl_cq_fire(cq), "all four are reported");
+	in = 4;
+	fill(0, &in, 1);
+	cr_assert_eq(saker_cq_event(s, &which), 1);
+	cr_assert_eq(drain(out), 5);
 }

@@ -94,6 +94,36 @@ make_cq(struct fake *f, struct shm_cq_info *info)
 	info->cq = 100 + f->ncq++;
 }
 
+/* The larger rings are in memory that looks like the lap that begins there. */
+static void
+resize_cq(struct fake *f, struct shm_cq_info *info)
+{
+	struct fake_cq *cq = &f->cq[info->cq - 100];
+	uint8_t log2 = shm_log2(info->depth);
+
+	if (log2 < cq->log2_depth && !f->depth_only)
+		log2 = cq->log2_depth;
+	info->depth = 1u << log2;
+	if (log2 == cq->log2_depth || f->depth_only)
+		return;
+	info->nsubs = cq->shared->nsubs;
+	info->at = heap_take(f, info->nsubs * shm_cq_ring_bytes(log2));
+	cq->log2_depth = log2;
+	for (uint32_t i = 0; i < info->nsubs; i++) {
+		struct shm_ring_at ring = shm_cq_ring(info->at + i * shm_cq_ring_bytes(log2), log2);
+		uint32_t next = shm_ring_moved(cq->sub[i].next, 1u << log2);
+
+		for (uint32_t k = 0; k < 1u << log2; k++)
+			*(uint32_t *)(f->home + ring.entries + (uint64_t)k * ring.stride) =
+				shm_turn(next, log2);
+		shm_prod_move(&cq->sub[i], f->home, &ring);
+	}
+	if (f->during != 0)
+		cr_assert(fake_complete(f, info->cq - 100, 0, f->during, 0));
+	if (f->nonsense)
+		info->at = f->h->size - 128;
+}
+
 static void
 make_qp(struct fake *f, struct shm_qp_info *info)
 {
@@ -148,6 +178,9 @@ answer(struct fake *f, struct shm_msg *m)
 		break;
 	case SHM_CQ_CREATE:
 		make_cq(f, &m->body.cq);
+		break;
+	case SHM_CQ_RESIZE:
+		resize_cq(f, &m->body.cq);
 		break;
 	case SHM_QP_CREATE:
 		make_qp(f, &m->body.qp);

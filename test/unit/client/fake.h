@@ -40,11 +40,15 @@ struct fake {
 	uint32_t refuse_after; /* so many of them are not refused */
 	int refuse_status;
 	const char *refuse_text;
-	bool mute;      /* takes no commands */
-	bool backwards; /* replies to the commands in the ring in reverse order */
-	bool nonsense;  /* replies with offsets outside of the region */
-	bool no_subs;   /* makes CQs without sub-rings */
-	uint32_t most;  /* commands in the ring at a time */
+	bool mute;       /* takes no commands */
+	bool backwards;  /* replies to the commands in the ring in reverse order */
+	bool nonsense;   /* replies with offsets outside of the region */
+	bool no_subs;    /* makes CQs without sub-rings */
+	bool depth_only; /* replies to a resize with any depth, and without rings */
+	/* A completion with this number comes to sub-ring 0 after a resize and before the reply; 0:
+	 * none. */
+	uint64_t during;
+	uint32_t most; /* commands in the ring at a time */
 	uint32_t nqp, ncq, nsrq, others;
 	struct fake_qp qp[FAKE_OBJS];
 	struct fake_cq cq[FAKE_OBJS];

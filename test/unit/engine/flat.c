@@ -20,6 +20,7 @@
 
 #include <saker/saker.h>
 
+#include "../../../lib/client/client_priv.h"
 #include "../../../lib/engine/common/pages.h"
 #include "../../../lib/engine/common/sigbus.h"
 #include "../../../lib/engine/stage/stage_priv.h"
@@ -336,6 +337,66 @@ Test(engine_flat, the_view_of_a_qp_has_what_both_sides_agreed_on_6581_9)
 	cr_assert_eq(v[1].ird, 3);
 	cr_assert_eq(v[0].ird, 7);
 	cr_assert_eq(v[1].ord, 7);
+	teardown();
+}
+
+/* Posts one Write with that number; waits while the send queue is full. */
+static void
+post_numbered(struct node *a, const struct node *b, uint64_t number)
+{
+	struct rd_sge sge = {(uintptr_t)a->mem, 64, saker_mr_stag(a->mr)};
+	struct saker_wr wr = {.wr_id = number,
+		.opcode = RD_WRITE,
+		.flags = RD_SIGNALED,
+		.nsge = 1,
+		.sge = &sge,
+		.remote_addr = (uintptr_t)b->mem,
+		.rkey = saker_mr_stag(b->mr)};
+
+	for (unsigned i = 0; i < TURNS && saker_post_send(a->qp, &wr, 1) != 1; i++)
+		turn(NULL);
+}
+
+/* The queue is full with completions, and more are under way, each time that it grows. */
+Test(engine_flat, a_completion_queue_that_grows_under_traffic_loses_nothing)
+{
+	struct node *a = &node[0];
+	uint64_t in = 0, out = 0;
+	uint32_t depth = 64;
+
+	setup();
+	connect_nodes();
+	for (; depth < 4096; depth *= 2) {
+		while (in - out < depth)
+			post_numbered(a, &node[1], in++);
+		cr_assert_eq(saker_cq_resize(a->cq, 2 * depth), 0, "%s", saker_error());
+		for (uint32_t i = 0; i < depth / 2; i++)
+			cr_assert_eq(wait_wc(a).wr_id, out++);
+	}
+	while (out < in)
+		cr_assert_eq(wait_wc(a).wr_id, out++);
+	cr_assert_eq(saker_cq_resize(a->cq, 1u << 23), -EINVAL);
+	/* 256 MiB do not fit into the home region. */
+	cr_assert_eq(saker_cq_resize(a->cq, 1u << 22), -ENOMEM);
+	post(a, RD_WRITE, 64, (uintptr_t)node[1].mem, saker_mr_stag(node[1].mr));
+	teardown();
+}
+
+/* The clients end while the engine resizes their queues. */
+Test(engine_flat, a_client_that_ends_during_a_resize_leaves_nothing)
+{
+	setup();
+	connect_nodes();
+	for (int i = 0; i < 2; i++) {
+		struct shm_msg m = {.body.cq = {.cq = node[i].cq->obj.handle, .depth = 1024}};
+		struct cl_call call = {.msg = &m};
+
+		cr_assert_eq(cl_call_send(node[i].s, &call, SHM_CQ_RESIZE), 0);
+		for (int k = 0; k < i; k++)
+			turn(NULL);
+		eng_detach(node[i].eng, node[i].client);
+		cr_assert_eq(cl_call_wait(node[i].s, &call), -EPIPE);
+	}
 	teardown();
 }
 

@@ -43,6 +43,7 @@ put(uint32_t value)
 {
 	struct entry *e = shm_prod_entry(&prod);
 
+	cr_assert_gt(shm_prod_room(&prod), 0);
 	e->value = value;
 	shm_prod_push(&prod);
 }
@@ -150,4 +151,108 @@ Test(shm_ring, an_entry_of_another_lap_is_not_there)
 	cr_assert_null(shm_take_peek(&take));
 	mem.entries[1].turn = 1;
 	cr_assert_not_null(shm_take_peek(&take));
+}
+
+/* ---- A larger ring ---- */
+
+static struct {
+	struct shm_cons cons;
+	_Alignas(SHM_LINE) struct entry entries[8 * COUNT];
+} larger;
+
+/* Moves both sides to a ring of 2^log2 entries in memory that looks like any lap's. The consumer
+ * copies what it has not taken. */
+static void
+grow(uint8_t log2, uint32_t stale)
+{
+	const struct shm_ring_at at = {.entries = offsetof(__typeof__(larger), entries),
+		.cons = offsetof(__typeof__(larger), cons),
+		.stride = sizeof(struct entry),
+		.log2_count = log2};
+	uint32_t end = take.next, first = take.next, shift;
+
+	while (end - first < take.count &&
+		((const struct entry *)shm_take_at(&take, end))->turn == shm_turn(end, LOG2))
+		end++;
+	shift = shm_ring_moved(end, 1u << log2) - end;
+	for (uint32_t i = 0; i < 1u << log2; i++)
+		larger.entries[i].turn = shm_turn(end + shift + stale, log2);
+	larger.cons.taken = 0x5a5a5a5a;
+	shm_prod_move(&prod, &larger, &at);
+	for (uint32_t i = first; i != end; i++) {
+		struct entry *e = &larger.entries[(i + shift) & ((1u << log2) - 1)];
+
+		e->value = ((const struct entry *)shm_take_at(&take, i))->value;
+		e->turn = shm_turn(i + shift, log2);
+	}
+	shm_take_init(&take, &larger, &at);
+	take.next = first + shift;
+	shm_take_publish(&take);
+}
+
+/* Puts `done` entries through the ring of COUNT, and leaves `left`. */
+static void
+begin_at(uint32_t base, uint32_t done, uint32_t left)
+{
+	setup();
+	prod.next = prod.taken = take.next = mem.cons.taken = base;
+	for (uint32_t i = 0; i < done; i++) {
+		put(i);
+		cr_assert_eq(get(), i);
+		shm_take_publish(&take);
+	}
+	for (uint32_t i = 0; i < left; i++)
+		put(done + i);
+}
+
+Test(shm_ring, a_larger_ring_keeps_what_was_left_and_has_the_rest_of_its_room)
+{
+	for (uint32_t done = 0; done < 40; done++)
+		for (uint32_t left = 0; left <= COUNT; left++)
+			for (uint8_t log2 = LOG2 + 1; log2 <= LOG2 + 3; log2++) {
+				uint32_t n = left;
+
+				begin_at(done % 2 != 0 ? 0u - 16 : 0, done, left);
+				grow(log2, done % 3);
+				while (shm_prod_room(&prod) > 0)
+					put(done + n++);
+				cr_assert_eq(n, 1u << log2, "%u of them", n);
+				for (uint32_t i = 0; i < n; i++)
+					cr_assert_eq(get(), done + i);
+				cr_assert_null(shm_take_peek(&take));
+			}
+}
+
+Test(shm_ring, order_is_kept_over_many_laps_of_a_larger_ring)
+{
+	for (uint32_t left = 0; left <= COUNT; left++)
+		for (uint32_t step = 1; step <= 2 * COUNT; step++) {
+			uint32_t in = 3 + left, out = 3;
+
+			begin_at(0, 3, left);
+			grow(LOG2 + 1, 0);
+			for (uint32_t round = 0; round < 100; round++) {
+				uint32_t bring = SK_MIN(shm_prod_room(&prod), step);
+
+				for (uint32_t i = 0; i < bring; i++)
+					put(in++);
+				for (uint32_t i = 0; i < 1 + round % step && out < in; i++)
+					cr_assert_eq(get(), out++);
+				shm_take_publish(&take);
+			}
+			while (out < in)
+				cr_assert_eq(get(), out++);
+			cr_assert_null(shm_take_peek(&take));
+		}
+}
+
+Test(shm_ring, a_consumer_that_lies_gets_no_more_room_in_a_larger_ring)
+{
+	begin_at(0, 1, COUNT);
+	mem.cons.taken = 5000;
+	grow(LOG2 + 1, 0);
+	for (uint32_t i = 0; i < COUNT; i++)
+		put(i);
+	larger.cons.taken = prod.next + 1;
+	cr_assert_eq(shm_prod_room(&prod), 0);
 }

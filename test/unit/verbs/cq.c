@@ -207,6 +207,38 @@ Test(verbs_cq, a_queue_pair_that_is_reset_takes_its_completions_with_it)
 	cr_assert(wc[0].wr_id == 200 && wc[1].wr_id == 201);
 }
 
+/* What a reset kept and what is in the ring counts, and comes out in its order. */
+Test(verbs_cq, a_queue_grows_and_is_not_smaller_than_its_contents)
+{
+	struct ibv_cq *c = ibv_cq_ex_to_cq(cq);
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_wc wc[4 * DEPTH];
+
+	context.info.max_cq_depth = 4 * DEPTH;
+	complete_of(8, 0);
+	vb_cq_clean(c, 7);
+	for (uint64_t i = 1; i < DEPTH; i++)
+		complete_of(8, i);
+	cr_assert_eq(ibv_resize_cq(c, DEPTH - 1), EINVAL);
+	cr_assert_eq(ibv_resize_cq(c, 0), EINVAL);
+	cr_assert_eq(ibv_resize_cq(c, -1), EINVAL);
+	cr_assert_eq(ibv_resize_cq(c, 4 * DEPTH + 1), EINVAL);
+	cr_assert_eq(ibv_resize_cq(c, DEPTH), 0);
+	cr_assert_eq(c->cqe, DEPTH);
+	cr_assert_eq(ibv_resize_cq(c, 4 * DEPTH), 0);
+	cr_assert_eq(c->cqe, 4 * DEPTH);
+	for (uint64_t i = DEPTH; i < 4 * DEPTH; i++)
+		complete_of(8, i);
+	cr_assert_eq(vb_poll_cq(c, 4 * DEPTH, wc), 4 * DEPTH);
+	for (uint64_t i = 0; i < 4 * DEPTH; i++)
+		cr_assert_eq(wc[i].wr_id, i);
+	complete_of(8, 1);
+	cr_assert_eq(ibv_start_poll(cq, &none), 0);
+	cr_assert_eq(ibv_resize_cq(c, 4 * DEPTH), EBUSY, "in the middle of a poll");
+	ibv_end_poll(cq);
+	cr_assert_eq(ibv_resize_cq(c, 1), 0);
+}
+
 static uint64_t
 raw_now(void)
 {

@@ -55,6 +55,7 @@
 #define CTL_PORT_HASH       1024 /* lists of listeners, by port */
 #define CTL_HOST_HASH       1024 /* lists of host connections; counters of source prefixes */
 #define CTL_BACKLOG_DEFAULT 128
+#define CTL_CQ_MOVES        32 /* times that a CQ can grow; each doubles it at least */
 
 struct cm_listener;
 struct cm_request;

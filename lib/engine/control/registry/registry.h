@@ -35,11 +35,17 @@ struct ctl_mw {
 	uint32_t handle;
 };
 
+_Static_assert(ENG_MAX_STAGES <= 64, "ctl_cq.stages has a bit for each stage");
+
 struct ctl_cq {
 	struct rd_cq eng; /* must be the first member: CQs are aligned to cache lines */
 	uint32_t piece, depth;
 	uint32_t sub[ENG_MAX_STAGES]; /* pieces of the sub-rings, in the order of their making */
 	uint32_t nsubs;
+	uint64_t stages; /* bit i: stage i has a sub-ring */
+	/* Pieces of the sub-rings that replaced smaller ones. Each is for all that there were. */
+	uint32_t moved[CTL_CQ_MOVES], nmoved;
+	bool moving; /* the stages are about to use the last one */
 	bool dying;
 };
 
@@ -101,9 +107,9 @@ ctl_qp_of(const struct cm_conn *conn)
 
 /* The handlers of clients' commands. */
 ctl_handler ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_mr_destroy, ctl_mw_create,
-	ctl_mw_destroy, ctl_cq_create, ctl_cq_destroy, ctl_srq_create, ctl_srq_destroy,
-	ctl_srq_modify, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open, ctl_qp_create, ctl_qp_query,
-	ctl_qp_destroy;
+	ctl_mw_destroy, ctl_cq_create, ctl_cq_resize, ctl_cq_destroy, ctl_srq_create,
+	ctl_srq_destroy, ctl_srq_modify, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open, ctl_qp_create,
+	ctl_qp_query, ctl_qp_destroy;
 
 /* Return the object with the client's handle, or NULL when no object has it or the object is being
  * destroyed. ctl_qp_find() does not return a QP that the client has only opened. */

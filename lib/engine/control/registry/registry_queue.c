@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and completion queues: the commands that create and destroy them. */
+/* Protection domains and completion queues: the commands that create, resize and destroy them. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -81,15 +81,16 @@ ctl_cq_sub(struct ctl_client *cl, struct ctl_cq *cq, uint32_t stage)
 	struct shm_ring_at where;
 	uint64_t at;
 
-	if (ring->entries != NULL)
+	if ((cq->stages >> stage & 1) != 0)
 		return 0;
-	cq->sub[n] = ctl_heap_alloc(
-		&cl->heap, SHM_LINE + (uint64_t)cq->depth * sizeof(struct shm_cqe), SHM_LINE, &at);
+	cq->sub[n] =
+		ctl_heap_alloc(&cl->heap, shm_cq_ring_bytes(shm_log2(cq->depth)), SHM_LINE, &at);
 	if (cq->sub[n] == HEAP_NONE)
 		return -ENOMEM;
 	at += cl->heap_at;
 	where = shm_cq_ring(at, shm_log2(cq->depth));
 	shm_prod_start(ring, cl->eng.home, &where);
+	cq->stages |= 1ull << stage;
 	cq->eng.sub[stage].number = cq->nsubs++;
 	cq->eng.shared->sub[n] = at;
 	__atomic_store_n(&cq->eng.shared->nsubs, cq->nsubs, __ATOMIC_RELEASE);
@@ -140,6 +141,94 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
+/* ---- Growth ---- */
+
+static void
+cq_moved(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	struct ctl_cq *cq = op->object;
+
+	cq->moving = false;
+	ctl_op_reply(c, op);
+}
+
+static int
+resize_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_cq_info *i = &m->body.cq;
+	const struct ctl_cq *cq = ctl_cq_find(cl, i->cq);
+
+	if (cq == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->cq);
+	if (i->depth < 1 || i->depth > c->cfg->limits.cq_depth)
+		return ctl_refuse(c, m, -EINVAL, "a completion queue holds 1 to %u entries, not %u",
+			c->cfg->limits.cq_depth, i->depth);
+	if (cq->moving)
+		return ctl_refuse(c, m, -EBUSY, "completion queue %u is being resized", i->cq);
+	return 0;
+}
+
+/* Makes the stages of the sub-rings move to those in the last piece, at offset `at`. */
+static void
+cq_move_out(struct eng_control *c, struct ctl_cq *cq, struct ctl_op *op, uint64_t at)
+{
+	uint8_t log2 = shm_log2(cq->depth);
+
+	cq->moving = true;
+	for (unsigned i = 0; i < c->cfg->nstages; i++) {
+		struct ctl_msg *msg;
+
+		if ((cq->stages >> i & 1) == 0)
+			continue;
+		msg = ctl_msg_get(c, ENG_CE_CQ_MOVE, NULL);
+		msg->m.object.object = &cq->eng;
+		msg->m.object.ring =
+			shm_cq_ring(at + cq->eng.sub[i].number * shm_cq_ring_bytes(log2), log2);
+		msg->m.client = &op->client->eng;
+		ctl_op_send_stage(c, op, i, msg);
+	}
+}
+
+int
+ctl_cq_resize(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct shm_cq_info *i = &m->body.cq;
+	struct ctl_cq *cq = ctl_cq_find(cl, i->cq);
+	struct ctl_op *op;
+	uint32_t depth, piece;
+	uint64_t at;
+	int rc = resize_check(c, cl, m);
+
+	if (rc < 0)
+		return rc;
+	depth = 1u << shm_log2(i->depth);
+	*i = (struct shm_cq_info){.cq = i->cq, .depth = SK_MAX(depth, cq->depth)};
+	if (depth <= cq->depth)
+		return 0;
+	if (cq->nsubs == 0) {
+		cq->depth = depth;
+		return 0;
+	}
+	piece = ctl_heap_alloc(
+		&cl->heap, cq->nsubs * shm_cq_ring_bytes(shm_log2(depth)), SHM_LINE, &at);
+	if (piece == HEAP_NONE)
+		return ctl_refuse(
+			c, m, -ENOMEM, "no room in the home region for %u completions", depth);
+	i->at = cl->heap_at + at;
+	i->nsubs = cq->nsubs;
+	op = ctl_op_new(c, cl, m, cq, cq_moved);
+	if (op == NULL) {
+		ctl_heap_free(&cl->heap, piece);
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	}
+	cq->depth = depth;
+	cq->moved[cq->nmoved++] = piece;
+	cq_move_out(c, cq, op, cl->heap_at + at);
+	return CTL_LATER;
+}
+
+/* ---- Destruction ---- */
+
 static void
 cq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
@@ -148,6 +237,8 @@ cq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 
 	for (uint32_t i = 0; i < cq->nsubs; i++)
 		ctl_heap_free(&cl->heap, cq->sub[i]);
+	for (uint32_t i = 0; i < cq->nmoved; i++)
+		ctl_heap_free(&cl->heap, cq->moved[i]);
 	ctl_heap_free(&cl->heap, cq->piece);
 	ctl_table_del(&cl->cqs, cq->eng.handle);
 	ctl_total(&c->totals.cqs, -1);
