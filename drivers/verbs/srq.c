@@ -2,9 +2,11 @@
 /* Shared receive queues, also those of XRC. */
 #include <stdlib.h>
 
+#include "../../lib/client/path.h"
 #include "alloc_priv.h"
 #include "events_priv.h"
 #include "ops_priv.h"
+#include "path_priv.h"
 #include "verbs_priv.h"
 
 static int
@@ -102,6 +104,27 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	return srq;
 }
 
+/* Resizes a queue. It does not shrink: it may be larger than the program requests, but not smaller
+ * than what is in it. */
+static int
+srq_depth_set(struct vb_srq *srq, uint32_t max_wr)
+{
+	uint32_t n = cl_srq_count(srq->saker);
+	int depth;
+
+	if (max_wr == 0 || max_wr > vb_context(srq->srq.context)->info.max_rq_depth || max_wr < n)
+		return vb_fail(EINVAL,
+			"a shared receive queue with %u receives cannot have a depth of %u", n,
+			max_wr);
+	vb_path_depth++;
+	depth = saker_srq_resize(srq->saker, max_wr);
+	vb_path_depth--;
+	if (depth < 0)
+		return vb_rc(depth, "ibv_modify_srq");
+	__atomic_store_n(&srq->max_wr, (uint32_t)depth, __ATOMIC_RELAXED);
+	return 0;
+}
+
 VB_EXPORT int
 ibv_modify_srq(struct ibv_srq *p, struct ibv_srq_attr *attr, int mask)
 {
@@ -113,8 +136,8 @@ ibv_modify_srq(struct ibv_srq *p, struct ibv_srq_attr *attr, int mask)
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
 		return vb_fail(EINVAL, "ibv_modify_srq: unknown attributes %#x", mask);
 	if ((mask & IBV_SRQ_MAX_WR) != 0)
-		return vb_fail(EOPNOTSUPP, "a shared receive queue cannot change its size");
-	if ((mask & IBV_SRQ_LIMIT) != 0)
+		rc = srq_depth_set(srq, attr->max_wr);
+	if (rc == 0 && (mask & IBV_SRQ_LIMIT) != 0)
 		rc = vb_rc(saker_srq_set_limit(srq->saker, attr->srq_limit), "ibv_modify_srq");
 	if (rc == 0 && (mask & IBV_SRQ_LIMIT) != 0)
 		__atomic_store_n(&srq->limit, attr->srq_limit, __ATOMIC_RELAXED);
@@ -126,7 +149,7 @@ ibv_query_srq(struct ibv_srq *p, struct ibv_srq_attr *attr)
 {
 	struct vb_srq *srq = vb_srq(p);
 
-	attr->max_wr = srq->max_wr;
+	attr->max_wr = __atomic_load_n(&srq->max_wr, __ATOMIC_RELAXED);
 	attr->max_sge = srq->max_sge;
 	attr->srq_limit = __atomic_load_n(&srq->limit, __ATOMIC_RELAXED);
 	return 0;

@@ -154,6 +154,9 @@ cl_rq_post(struct cl_rq *rq, uint64_t wr_id, const struct rd_sge *sge, uint32_t 
 	return 0;
 }
 
+/* Returns how many receives of a shared queue the engine has not taken. */
+uint32_t cl_srq_count(struct saker_srq *srq);
+
 /* Called after one or more receives were posted to a QP's own queue. They need no doorbell: the
  * engine checks the queue when a message arrives. A QP in the error state receives no message, so
  * its receives need a doorbell to be flushed. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/mem.h"
 #include "client_priv.h"
 
 static int
@@ -92,6 +93,83 @@ saker_srq_set_limit(struct saker_srq *srq, uint32_t limit)
 	m.body.srq.srq = srq->obj.handle;
 	m.body.srq.limit = limit;
 	return cl_command(srq->s, &m, SHM_SRQ_MODIFY);
+}
+
+/* ---- Growth ---- */
+
+uint32_t
+cl_srq_count(struct saker_srq *srq)
+{
+	struct shm_prod *p = &srq->rq.ring;
+
+	return p->next - __atomic_load_n(&p->cons->taken, __ATOMIC_ACQUIRE);
+}
+
+/* Sends SHM_SRQ_RESIZE, and sets *m to the reply. */
+static int
+srq_command(struct saker_srq *srq, uint32_t depth, struct shm_msg *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->body.srq.srq = srq->obj.handle;
+	m->body.srq.depth = depth;
+	return cl_command(srq->s, m, SHM_SRQ_RESIZE);
+}
+
+/* Copies the receives that the engine may not have taken to a larger ring. */
+static void
+srq_copy(const struct saker_srq *srq, const struct shm_ring_at *at, struct shm_prod *to)
+{
+	const struct shm_prod *from = &srq->rq.ring;
+	uint32_t i = from->next - SK_MIN(cl_srq_count((struct saker_srq *)srq), from->count);
+
+	shm_ring_clear(srq->s->home, at);
+	shm_prod_init(to, srq->s->home, at);
+	for (; i != from->next; i++) {
+		uint8_t *e = to->entries + (size_t)(i & (to->count - 1)) * to->stride;
+
+		memcpy(e, from->entries + (size_t)(i & (from->count - 1)) * from->stride,
+			to->stride);
+		__atomic_store_n(
+			(uint32_t *)(void *)e, shm_turn(i, to->log2_count), __ATOMIC_RELAXED);
+	}
+	to->next = from->next;
+	to->taken = from->taken;
+}
+
+/* Resizes a locked queue. Returns 0 or -errno. */
+static int
+srq_resize(struct saker_srq *srq, uint32_t depth)
+{
+	struct shm_prod *ring = &srq->rq.ring, larger;
+	struct shm_msg m;
+	int rc = srq_command(srq, depth, &m);
+
+	if (rc < 0)
+		return rc;
+	if (!shm_ring_ok(&m.body.srq.rq, srq->s->size, ring->stride) ||
+		m.body.srq.rq.stride != ring->stride ||
+		m.body.srq.rq.log2_count <= ring->log2_count)
+		return cl_fail(
+			-EPROTO, "the engine reported an invalid place for a larger receive queue");
+	srq_copy(srq, &m.body.srq.rq, &larger);
+	rc = srq_command(srq, 0, &m);
+	if (rc == 0)
+		*ring = larger;
+	return rc;
+}
+
+int
+saker_srq_resize(struct saker_srq *srq, uint32_t depth)
+{
+	int rc = 0;
+
+	if (!sk_own(&srq->rq.lock, 0))
+		return cl_fail(
+			-EBUSY, "a receive queue cannot be resized while a post is under way");
+	if (depth > srq->rq.ring.count)
+		rc = srq_resize(srq, depth);
+	sk_disown(&srq->rq.lock);
+	return rc < 0 ? rc : (int)srq->rq.ring.count;
 }
 
 /* ---- XRC domains ---- */

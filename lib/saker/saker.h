@@ -227,6 +227,9 @@ uint32_t saker_srq_num(const struct saker_srq *srq);
 /* Requests one SAKER_EV_SRQ_LIMIT for the moment when fewer than `limit` receives are in the queue
  * (at once, when that is so already). 0: none. -EINVAL: more than its depth. */
 int saker_srq_set_limit(struct saker_srq *srq, uint32_t limit);
+/* Makes the queue hold at least `depth` receives. One that holds more stays as it is. Threads that
+ * post to the queue wait meanwhile. Returns the depth, or -errno. */
+int saker_srq_resize(struct saker_srq *srq, uint32_t depth);
 
 /* ---- XRC domains ---- */
 

@@ -308,6 +308,7 @@ shm_cq_ring_bytes(uint8_t log2_depth)
  *	QP_MODIFY		move; none
  *	QP_OPEN			qp.xrcd, qp.qpn; qp
  *	SRQ_MODIFY		srq.srq, srq.limit; none
+ *	SRQ_RESIZE		srq.srq, srq.depth; srq
  *	LISTEN			cm.local, lport, backlog, space, revision, crc,
  *				markers, rtr, modes, class; cm.listener, lport
  *	CONNECT			cm.qp and the fields of struct shm_cm for commands; none
@@ -351,6 +352,7 @@ enum shm_op {
 	SHM_QP_OPEN, /* SHM_QP_DESTROY destroys this handle, not the QP itself */
 	SHM_RESOLVE,
 	SHM_CQ_RESIZE,
+	SHM_SRQ_RESIZE,
 	SHM_OP_COUNT,
 	/* Events. Their tag is 0. */
 	SHM_EV_CONNECT_REQUEST = 100, /* body.cm: listener, request, addresses, private data */
@@ -429,6 +431,13 @@ struct shm_srq_info {
 	uint32_t srqn; /* reply: XRC: the queue's number for senders, 24 bits; else 0 */
 	struct shm_ring_at rq;
 };
+
+/*
+ * An SRQ grows in two steps. SHM_SRQ_RESIZE with a larger depth allocates a ring for it. The client
+ * makes all entries of that ring invalid, and copies those of the queue that may not be taken yet,
+ * each under its number. SHM_SRQ_RESIZE with depth 0 then moves the queue to that ring, and frees
+ * the former one. The client posts nothing in between.
+ */
 
 /*
  * The class of the packets that this side sends. A member counts if its bit is in `set`; the others

@@ -152,6 +152,7 @@ enum eng_ctl_type {
 	ENG_CE_SRQ_ADD,   /* object */
 	ENG_CE_SRQ_DEL,   /* object */
 	ENG_CE_SRQ_LIMIT, /* object: sets the limit to object.number */
+	ENG_CE_SRQ_MOVE,  /* object: moves to the ring object.ring, under the present numbers */
 	ENG_CE_CQ_DEL,    /* object: after the answer, the stage does not access the CQ any more */
 	ENG_CE_CQ_MOVE,   /* object: moves the stage's sub-ring to object.ring, which is larger */
 	/* Notices of a transport stage to the control stage. "Without conn" means that the

@@ -106,6 +106,7 @@ const struct ctl_command ctl_commands[SHM_OP_COUNT] = {
 	[SHM_XRCD_CLOSE] = {ctl_xrcd_close, BODY(handle)},
 	[SHM_SRQ_MODIFY] = {ctl_srq_modify, BODY(srq), C_STAGE},
 	[SHM_QP_OPEN] = {ctl_qp_open, BODY(qp)},
+	[SHM_SRQ_RESIZE] = {ctl_srq_resize, BODY(srq), C_STAGE},
 	[SHM_CQ_RESIZE] = {ctl_cq_resize, BODY(cq), C_STAGES},
 };
 

@@ -149,6 +149,9 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 	case ENG_CE_SRQ_LIMIT:
 		eng_srq_limit(s, m->object.object, m->object.number);
 		break;
+	case ENG_CE_SRQ_MOVE:
+		eng_srq_move(m->object.object, &m->object.ring);
+		break;
 	case ENG_CE_CQ_DEL:
 		eng_cq_forget(s, m->object.object);
 		break;

@@ -406,6 +406,8 @@ bool eng_srq_next(struct eng_stage *s, struct rd_srq *srq, struct rd_wr *wr);
 /* Arms the limit: ENG_EC_SRQ_LIMIT is sent once when fewer than `limit` receives are left; 0:
  * never. */
 void eng_srq_limit(struct eng_stage *s, struct rd_srq *srq, uint32_t limit);
+/* Moves an SRQ to another ring, in which its receives have the same numbers. */
+void eng_srq_move(struct rd_srq *srq, const struct shm_ring_at *to);
 /* Implement rof_ops.xrc_next, xrc_pd and xrc_complete. */
 int eng_xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr);
 const struct rd_pd *eng_xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn);

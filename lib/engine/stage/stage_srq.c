@@ -30,6 +30,16 @@ eng_srq_limit(struct eng_stage *s, struct rd_srq *srq, uint32_t limit)
 	check_limit(s, srq);
 }
 
+void
+eng_srq_move(struct rd_srq *srq, const struct shm_ring_at *to)
+{
+	uint32_t next = srq->rq.next;
+
+	shm_take_init(&srq->rq, srq->client->home, to);
+	srq->rq.next = next;
+	shm_take_publish(&srq->rq);
+}
+
 bool
 eng_srq_next(struct eng_stage *s, struct rd_srq *srq, struct rd_wr *wr)
 {

@@ -449,6 +449,10 @@ client_fill(struct client *c, struct client *other, struct input *in, struct shm
 		m->body.srq.srq = client_handle(c, THING_SRQ, 0);
 		m->body.srq.limit = in_byte(in) % 20u;
 		break;
+	case SHM_SRQ_RESIZE:
+		m->body.srq.srq = client_handle(c, THING_SRQ, 0);
+		m->body.srq.depth = in_byte(in) & 64;
+		break;
 	case SHM_QP_CREATE:
 		fill_qp(c, in, m);
 		break;

@@ -157,6 +157,28 @@ make_srq(struct fake *f, struct shm_srq_info *info)
 }
 
 static void
+resize_srq(struct fake *f, struct shm_srq_info *info)
+{
+	struct shm_take *t = &f->srq[info->srq - 300];
+	uint32_t next;
+
+	if (info->depth != 0) {
+		lay(f, &info->rq, info->depth, t->stride, heap_take(f, sizeof(struct shm_cons)));
+		f->larger = info->rq;
+		if (f->nonsense)
+			info->rq.entries = f->h->size - 64;
+		return;
+	}
+	for (unsigned i = 0; i < f->take_first; i++)
+		shm_take_pop(t);
+	shm_take_publish(t);
+	next = t->next;
+	shm_take_init(t, f->home, &f->larger);
+	t->next = next;
+	shm_take_publish(t);
+}
+
+static void
 answer(struct fake *f, struct shm_msg *m)
 {
 	switch (m->op) {
@@ -187,6 +209,9 @@ answer(struct fake *f, struct shm_msg *m)
 		break;
 	case SHM_SRQ_CREATE:
 		make_srq(f, &m->body.srq);
+		break;
+	case SHM_SRQ_RESIZE:
+		resize_srq(f, &m->body.srq);
 		break;
 	case SHM_QP_QUERY:
 		m->body.qp.qpn = m->body.handle;

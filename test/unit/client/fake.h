@@ -53,7 +53,9 @@ struct fake {
 	struct fake_qp qp[FAKE_OBJS];
 	struct fake_cq cq[FAKE_OBJS];
 	struct shm_take srq[FAKE_OBJS];
-	int wake; /* write end of the descriptor that wakes the client, or -1 */
+	struct shm_ring_at larger; /* of the SRQ that grows */
+	unsigned take_first;       /* receives that the engine takes before that SRQ moves */
+	int wake;                  /* write end of the descriptor that wakes the client, or -1 */
 	uint64_t wakes;
 };
 

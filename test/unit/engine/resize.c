@@ -151,3 +151,92 @@ Test(engine_resize, a_queue_that_finds_no_room_stays_as_it_is)
 	cr_assert_eq(hand_do(&a, &m, SHM_CQ_RESIZE), 0);
 	cr_assert_eq(m.body.cq.nsubs, 0, "it has this depth");
 }
+
+/* ---- Shared receive queues ---- */
+
+static uint32_t
+srq_make(uint32_t depth)
+{
+	struct shm_msg m = {.body.srq = {.pd = hand_pd(&a),
+				    .depth = depth,
+				    .max_sge = 1,
+				    .xrcd = SHM_NONE,
+				    .cq = SHM_NONE}};
+
+	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_CREATE), 0);
+	return m.body.srq.srq;
+}
+
+static struct shm_msg
+srq_depth(uint32_t srq, uint32_t depth)
+{
+	return (struct shm_msg){.body.srq = {.srq = srq, .depth = depth}};
+}
+
+Test(engine_resize, a_receive_queue_moves_to_the_ring_that_its_client_has_filled)
+{
+	const struct heap *heap = &hand_client(&a)->heap;
+	uint64_t used = heap->used;
+	uint32_t srq = srq_make(8);
+	uint64_t small = heap->used - used;
+	struct shm_ring_at at;
+	struct shm_msg m = srq_depth(srq, 50);
+
+	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_RESIZE), 0);
+	cr_assert_eq(m.body.srq.depth, 64);
+	at = m.body.srq.rq;
+	cr_assert_eq(at.log2_count, 6);
+	cr_assert_eq(script_count(s, ENG_CE_SRQ_MOVE), 0, "the client has to fill it");
+	m = srq_depth(srq, 0);
+	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_RESIZE), 0);
+	cr_assert_eq(memcmp(&script_last(s, ENG_CE_SRQ_MOVE)->object.ring, &at, sizeof(at)), 0);
+	cr_assert_gt(heap->used - used, 4 * small, "the former ring is free");
+	cr_assert_lt(heap->used - used, 8 * small);
+	m = (struct shm_msg){.body.srq = {.srq = srq, .limit = 64}};
+	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_MODIFY), 0, "the limit may be the new depth");
+	cr_assert_eq(hand_destroy(&a, SHM_SRQ_DESTROY, srq), 0);
+	cr_assert_eq(heap->used, used);
+}
+
+Test(engine_resize, a_client_that_asks_again_and_never_moves_holds_one_ring)
+{
+	const struct heap *heap = &hand_client(&a)->heap;
+	uint64_t used = heap->used, after = 0;
+	uint32_t srq = srq_make(8);
+
+	for (unsigned i = 0; i < 50; i++) {
+		struct shm_msg m = srq_depth(srq, 16);
+
+		cr_assert_eq(hand_do(&a, &m, SHM_SRQ_RESIZE), 0);
+		cr_assert(i == 0 || heap->used == after);
+		after = heap->used;
+	}
+	cr_assert_eq(hand_destroy(&a, SHM_SRQ_DESTROY, srq), 0);
+	cr_assert_eq(heap->used, used);
+}
+
+Test(engine_resize, bad_depths_of_receive_queues_are_refused)
+{
+	static const uint32_t bad[] = {0, 1, 8, 1025, UINT32_MAX};
+	uint32_t srq = srq_make(8);
+	struct shm_msg m;
+
+	for (unsigned i = 0; i < 5; i++) {
+		m = srq_depth(srq, bad[i]);
+		cr_assert_eq(hand_do(&a, &m, SHM_SRQ_RESIZE), -EINVAL, "depth %u", bad[i]);
+	}
+	m = srq_depth(srq + 1, 16);
+	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_RESIZE), -EINVAL);
+	m = srq_depth(srq, 16);
+	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_RESIZE), 0);
+	s->hold = ENG_CE_SRQ_MOVE;
+	m = srq_depth(srq, 0);
+	hand_send(&a, &m, SHM_SRQ_RESIZE);
+	script_turns(s, 3);
+	m = srq_depth(srq, 32);
+	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_RESIZE), -EBUSY);
+	s->hold = -1;
+	script_release(s, 0);
+	cr_assert(hand_next(&a, &m));
+	cr_assert_eq(m.status, 0);
+}

@@ -331,7 +331,7 @@ Test(kind, the_query_of_a_device_shows_its_capabilities)
 {
 	const unsigned int both = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				  IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				  IBV_DEVICE_MEM_MGT_EXTENSIONS;
+				  IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_SRQ_RESIZE;
 	struct ibv_device_attr a;
 
 	cr_assert_eq(ibv_query_device(context_of(SAKER_IWARP), &a), 0);

@@ -114,8 +114,8 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 		stages_init(cl, c->cfg->nstages, l, c->datagrams, h) < 0)
 		return -ENOMEM;
 	/* A CQ needs one piece more each time that it grows: there are as many as fit. */
-	pieces =
-		l->client_qps + (1 + c->cfg->nstages + CTL_CQ_MOVES) * l->client_cqs + cl->srqs.cap;
+	pieces = l->client_qps + (1 + c->cfg->nstages + CTL_CQ_MOVES) * l->client_cqs +
+		 2 * cl->srqs.cap;
 	return ctl_heap_init(&cl->heap, cl->eng.home + h->heap, h->heap_len, pieces);
 }
 

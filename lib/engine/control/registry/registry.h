@@ -52,6 +52,10 @@ struct ctl_cq {
 struct ctl_srq {
 	struct rd_srq eng;
 	uint32_t piece;
+	/* The ring to which the queue can move; larger == HEAP_NONE: there is none. */
+	uint32_t larger;
+	struct shm_ring_at larger_at;
+	bool moving;               /* the stage is about to use it */
 	struct ctl_xrcd_ref *xrcd; /* XRC: its domain, as the client has opened it; else NULL */
 	uint32_t slot;             /* XRC: number in c->xrc_srqs */
 	bool dying;
@@ -108,8 +112,8 @@ ctl_qp_of(const struct cm_conn *conn)
 /* The handlers of clients' commands. */
 ctl_handler ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_mr_destroy, ctl_mw_create,
 	ctl_mw_destroy, ctl_cq_create, ctl_cq_resize, ctl_cq_destroy, ctl_srq_create,
-	ctl_srq_destroy, ctl_srq_modify, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open, ctl_qp_create,
-	ctl_qp_query, ctl_qp_destroy;
+	ctl_srq_destroy, ctl_srq_modify, ctl_srq_resize, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open,
+	ctl_qp_create, ctl_qp_query, ctl_qp_destroy;
 
 /* Return the object with the client's handle, or NULL when no object has it or the object is being
  * destroyed. ctl_qp_find() does not return a QP that the client has only opened. */

@@ -57,6 +57,8 @@ srq_free(struct eng_control *c, struct ctl_client *cl, struct ctl_srq *s)
 	}
 	((struct rd_pd *)s->eng.pd)->refs--;
 	ctl_heap_free(&cl->heap, s->piece);
+	if (s->larger != HEAP_NONE)
+		ctl_heap_free(&cl->heap, s->larger);
 	ctl_table_del(&cl->srqs, s->eng.handle);
 	ctl_total(&c->totals.srqs, -1);
 	ctl_give(c, cl, CTL_POOL_SRQ);
@@ -177,6 +179,7 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	s->eng.depth = 1u << shm_log2(i->depth);
 	s->eng.max_sge = SK_MIN((stride - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
 	s->eng.limit = i->limit;
+	s->larger = HEAP_NONE;
 	s->piece = ctl_heap_alloc(
 		&cl->heap, SHM_LINE + (uint64_t)s->eng.depth * stride, SHM_LINE, &at);
 	op = s->piece == HEAP_NONE ? NULL : ctl_op_new(c, cl, m, s, srq_added);
@@ -233,6 +236,85 @@ ctl_srq_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	msg->m.object.object = &s->eng;
 	msg->m.client = &cl->eng;
 	msg->m.object.number = m->body.srq.limit;
+	ctl_op_send_stage(c, op, s->eng.stage, msg);
+	return CTL_LATER;
+}
+
+/* ---- Growth ---- */
+
+static int
+srq_resize_check(struct eng_control *c, const struct ctl_srq *s, struct shm_msg *m)
+{
+	const struct shm_srq_info *i = &m->body.srq;
+
+	if (s == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
+	if (s->moving)
+		return ctl_refuse(c, m, -EBUSY, "shared receive queue %u is moving", i->srq);
+	if (i->depth == 0 && s->larger == HEAP_NONE)
+		return ctl_refuse(
+			c, m, -EINVAL, "shared receive queue %u has no larger ring", i->srq);
+	if (i->depth != 0 && (i->depth <= s->eng.depth || i->depth > c->cfg->limits.rq_depth))
+		return ctl_refuse(c, m, -EINVAL,
+			"a receive queue of depth %u can grow up to %u, not to %u", s->eng.depth,
+			c->cfg->limits.rq_depth, i->depth);
+	return 0;
+}
+
+/* Allocates the larger ring, in the place of one that the client has not moved to. */
+static int
+srq_larger(struct eng_control *c, struct ctl_client *cl, struct ctl_srq *s, struct shm_msg *m)
+{
+	struct shm_srq_info *i = &m->body.srq;
+	uint16_t stride = s->eng.rq.stride;
+	uint8_t log2 = shm_log2(i->depth);
+	uint64_t at;
+
+	if (s->larger != HEAP_NONE)
+		ctl_heap_free(&cl->heap, s->larger);
+	s->larger = ctl_heap_alloc(&cl->heap, SHM_LINE + ((uint64_t)stride << log2), SHM_LINE, &at);
+	if (s->larger == HEAP_NONE)
+		return ctl_refuse(
+			c, m, -ENOMEM, "no room in the home region for %u receives", i->depth);
+	at += cl->heap_at;
+	s->larger_at = i->rq = ctl_ring_at(at + SHM_LINE, at, stride, log2);
+	i->depth = 1u << log2;
+	return 0;
+}
+
+static void
+srq_moved(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	struct ctl_srq *s = op->object;
+
+	ctl_heap_free(&op->client->heap, s->piece);
+	s->piece = s->larger;
+	s->larger = HEAP_NONE;
+	s->eng.depth = 1u << s->larger_at.log2_count;
+	s->moving = false;
+	ctl_op_reply(c, op);
+}
+
+int
+ctl_srq_resize(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_srq *s = ctl_srq_find(cl, m->body.srq.srq);
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+	int rc = srq_resize_check(c, s, m);
+
+	if (rc < 0)
+		return rc;
+	if (m->body.srq.depth != 0)
+		return srq_larger(c, cl, s, m);
+	op = ctl_op_new(c, cl, m, s, srq_moved);
+	if (op == NULL)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	s->moving = true;
+	msg = ctl_msg_get(c, ENG_CE_SRQ_MOVE, NULL);
+	msg->m.object.object = &s->eng;
+	msg->m.object.ring = s->larger_at;
+	msg->m.client = &cl->eng;
 	ctl_op_send_stage(c, op, s->eng.stage, msg);
 	return CTL_LATER;
 }
