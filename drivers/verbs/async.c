@@ -103,6 +103,20 @@ event_of(const char *reason)
 	return IBV_EVENT_QP_FATAL;
 }
 
+/* Returns whether the reason has failed a request of the queue pair. Its completion reports the
+ * error, as InfiniBand has it, and devices raise no event. */
+static bool
+is_completed(const char *reason)
+{
+	static const char *const completed[] = {
+		"ROF_CONNECTION_LOST", "ROF_UNREACHABLE", "ROF_REMOTE_ERROR"};
+
+	for (size_t i = 0; i < sizeof(completed) / sizeof(completed[0]); i++)
+		if (strcmp(reason, completed[i]) == 0)
+			return true;
+	return false;
+}
+
 /* ibv_qp.state is what the program set or queried last: programs that modify their queue pairs rely
  * on it (UCX asserts it before each request). The connection manager sets that of its own. */
 void
@@ -110,7 +124,8 @@ vb_qp_fatal(struct vb_qp *qp, const struct saker_async *why)
 {
 	if (qp->cm != NULL || !vb_kind_of(qp->ex.qp_base.context)->modified_by_program)
 		vb_qp_set_state(qp, IBV_QPS_ERR);
-	vb_async_raise(qp->ex.qp_base.context, event_of(why->reason), qp);
+	if (!is_completed(why->reason))
+		vb_async_raise(qp->ex.qp_base.context, event_of(why->reason), qp);
 }
 
 void
