@@ -41,6 +41,7 @@ count() {
     local name=$1 functions="sender_turn receiver_turn" operations
     shift
     [[ " $* " == *" pong "* ]] && functions=pong_turn
+    [ "$1" != verbs ] || local bench=bench_verbs functions=verbs_turn
     operations=$(callgrind_run "$work/$name" "$functions" "$@") || return
     awk -v n="$operations" '/^(summary|totals):/ { sum = $2 } END { printf "%.1f\n", sum / n }' \
         "$work/$name" >"$work/$name.count"

@@ -22,6 +22,7 @@ refused() {
 }
 
 rows="write-iwarp write-falcon pong-iwarp pong-falcon read-falcon fetch-add-falcon"
+rows="$rows post-send poll-empty"
 table=test/bench/instructions.txt
 refused 2 "$table has no row 'write-iwrap'; its rows are: $rows" \
     test/bench/instructions.sh write-iwarp write-iwrap
