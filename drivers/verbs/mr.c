@@ -66,8 +66,10 @@ reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int ac
 		mr->access = access;
 		rc = mr_enter_table(mr);
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		vb_mr_enter(mr);
 		return &mr->mr;
+	}
 	free(mr);
 	errno = rc;
 	return NULL;
@@ -104,11 +106,13 @@ ibv_dereg_mr(struct ibv_mr *mr)
 {
 	int rc = 0;
 
-	if (!vb_is_dead(mr->context))
+	if (!vb_is_dead(mr->context) && vb_mr(mr)->saker != NULL)
 		rc = vb_rc(saker_mr_destroy(vb_mr(mr)->saker), "ibv_dereg_mr");
-	if (rc == 0)
-		free(mr);
-	return rc;
+	if (rc != 0)
+		return rc;
+	vb_mr_leave(vb_mr(mr));
+	free(mr);
+	return 0;
 }
 
 /* Replaces the region by one with the changed attributes. The keys stay: a program may have told
@@ -122,6 +126,9 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd == NULL))
 		return vb_fail(EINVAL, "ibv_rereg_mr: flags %#x are invalid or need a domain",
 			       flags),
+		       IBV_REREG_MR_ERR_INPUT;
+	if (now.saker == NULL)
+		return vb_fail(EINVAL, "a memory region that was imported cannot be changed"),
 		       IBV_REREG_MR_ERR_INPUT;
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
 		now.mr.addr = addr;
@@ -137,6 +144,10 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 			      now.mr.length, now.iova, now.access & RIGHTS),
 			"ibv_rereg_mr") != 0)
 		return IBV_REREG_MR_ERR_INPUT;
-	*vb_mr(mr) = now;
+	*mr = now.mr;
+	vb_mr(mr)->saker = now.saker;
+	vb_mr(mr)->domain = vb_pd(now.mr.pd)->saker;
+	vb_mr(mr)->iova = now.iova;
+	vb_mr(mr)->access = now.access;
 	return 0;
 }

@@ -54,6 +54,8 @@ vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 
 	if (qp->state < IBV_QPS_RTS)
 		return vb_fail(EINVAL, "the queue pair is in state %d and cannot send", qp->state);
+	if (mr != NULL && b.mr == NULL)
+		return vb_fail(EINVAL, "a window cannot be bound to a region that was imported");
 	if (!vb_path_enter(&vb_qp(qp)->sq_lock))
 		return EBUSY;
 	rc = saker_mw_bind(vb_qp(qp)->saker, vb_mw(mw)->saker, &b);

@@ -16,6 +16,7 @@ pd_new(struct ibv_context *context)
 		return NULL;
 	}
 	pd->pd.context = context;
+	vb_pd_enter(pd);
 	return &pd->pd;
 }
 
@@ -28,6 +29,7 @@ ibv_alloc_pd(struct ibv_context *context)
 		return NULL;
 	if (vb_rc(saker_pd_create(vb_context(context)->saker, &vb_pd(pd)->saker), "ibv_alloc_pd") !=
 		0) {
+		vb_pd_leave(vb_pd(pd));
 		free(pd);
 		return NULL;
 	}
@@ -47,9 +49,11 @@ ibv_dealloc_pd(struct ibv_pd *p)
 		vb_release(&pd->parent->refs);
 	else if (!vb_is_dead(p->context))
 		rc = vb_rc(saker_pd_destroy(pd->saker), "ibv_dealloc_pd");
-	if (rc == 0)
-		free(pd);
-	return rc;
+	if (rc != 0)
+		return rc;
+	vb_pd_leave(pd);
+	free(pd);
+	return 0;
 }
 
 struct ibv_td *

@@ -26,35 +26,7 @@ ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return vb_fail(EOPNOTSUPP, "multicast is not supported");
 }
 
-/* ---- Objects of another process: a context has no command descriptor to pass ---- */
-
-VB_EXPORT struct ibv_context *
-ibv_import_device(int cmd_fd)
-{
-	return no_object("importing a device");
-}
-
-VB_EXPORT struct ibv_pd *
-ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	return no_object("importing a protection domain");
-}
-
-VB_EXPORT void
-ibv_unimport_pd(struct ibv_pd *pd)
-{
-}
-
-VB_EXPORT struct ibv_mr *
-ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	return no_object("importing a memory region");
-}
-
-VB_EXPORT void
-ibv_unimport_mr(struct ibv_mr *mr)
-{
-}
+/* ---- Device memory ---- */
 
 VB_EXPORT struct ibv_dm *
 ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)

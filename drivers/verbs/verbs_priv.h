@@ -190,8 +190,12 @@ vb_is_dead(struct ibv_context *c)
 
 struct vb_pd {
 	struct ibv_pd pd;
+	LIST_ENTRY(vb_pd) next; /* in context.c */
+	const struct vb_attachment *at;
 	struct saker_pd *saker;
-	struct vb_pd *parent; /* of a parent domain: the domain whose saker_pd it uses; else NULL */
+	/* Of a parent domain, and of one that was imported: the domain whose saker_pd it uses; else
+	 * NULL. */
+	struct vb_pd *parent;
 	uint32_t refs; /* atomic: the parent domains that were made from it, and the objects that
 			  lie in memory of its allocator */
 	bool single;   /* it has a thread domain, so that its QPs and CQs need no lock */
@@ -203,10 +207,20 @@ struct vb_pd {
 
 struct vb_mr {
 	struct ibv_mr mr;
-	struct saker_mr *saker;
+	LIST_ENTRY(vb_mr) next; /* in context.c */
+	struct saker_mr *saker; /* NULL: it was imported, and ends with its original */
+	const struct saker_pd *domain;
 	uint64_t iova;
 	uint32_t access;
 };
+
+/* Give a new domain or region its handle, by which ibv_import_pd() and ibv_import_mr() find it
+ * until its context is closed. */
+void vb_pd_enter(struct vb_pd *pd);
+void vb_mr_enter(struct vb_mr *mr);
+/* Called before the object is freed. */
+void vb_pd_leave(struct vb_pd *pd);
+void vb_mr_leave(struct vb_mr *mr);
 
 struct vb_mw {
 	struct ibv_mw mw;
