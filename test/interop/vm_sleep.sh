@@ -5,7 +5,8 @@
 # saker-irqd owns its ivshmem-doorbell device through vfio-pci. Debian's rping and perftest with
 # events, as client and as server, with what they, QEMU and saker take of the processor. Without
 # saker-irqd the same program polls. Then saker ends and starts again under a program of the guest,
-# which opens the next one in the same process, and other programs work after it. 50 seconds.
+# which opens the next one in the same process, and other programs work after it. Two and a half
+# minutes on a busy machine.
 . "$(dirname "$0")/common.sh"
 build=$(realpath "$build") interop=$build/test/interop
 install_packages jq rdmacm-utils ibverbs-utils perftest ||
@@ -108,7 +109,6 @@ say "without saker-irqd"
 account rests
 [ "$(interrupts)" = 0 ] && ! guest "[ -e /run/saker ]"
 verdict $? "rping works, and polls" "$work/server.log" "$work/client.log"
-polled=$switches
 
 say "with saker-irqd"
 guest "modprobe -a vfio_pci vfio_iommu_type1
@@ -117,7 +117,8 @@ guest "modprobe -a vfio_pci vfio_iommu_type1
     >"$work/irqd.log" ||
     fail "saker-irqd: $(guest 'cat /run/irqd')"
 account rests
-[ "$(interrupts)" -gt 50 ] && [ "$switches" -lt $((polled / 2)) ] && [ "$switches" -lt 40 ]
+# Its heartbeats are 10 a second, and a program that polls sleeps 500 times in one without load.
+[ "$(interrupts)" -gt 50 ] && [ "$switches" -lt 40 ]
 verdict $? "rping sleeps between completions" "$work/server.log" "$work/client.log"
 
 # The interrupts come one by one, so that a program that sleeps between them has as many.
@@ -161,6 +162,6 @@ done
 ends program 60
 verdict $? "a program of the guest works with three sakers" "$work/program.log"
 in_guest "$under ibv_devinfo" >"$work/devinfo.log" && grep -q PORT_ACTIVE "$work/devinfo.log" &&
-    rests && [ "$switches" -gt 40 ]
+    rests && [ "$(interrupts)" = 0 ]
 verdict $? "rping works after that, and polls" "$work/server.log" "$work/client.log"
 conclude host
