@@ -15,13 +15,19 @@
 #define VERSION_4 0x45
 #define HOPS      64
 
+/* The bits of a path's members that count, as with RoCE devices. UCX sets all bits of the flow
+ * label, which has 20 on the wire, and a service level of InfiniBand has one bit more than a
+ * priority. */
+#define FLOW_BITS 0xfffff
+#define SL_BITS   7
+
 struct saker_class
 vb_class_of(const struct ibv_ah_attr *path)
 {
 	const struct ibv_global_route *g = &path->grh;
 	struct saker_class c = {.traffic_class = g->traffic_class,
-		.priority = path->sl,
-		.flow_label = g->flow_label};
+		.priority = path->sl & SL_BITS,
+		.flow_label = g->flow_label & FLOW_BITS};
 
 	if (c.traffic_class != 0)
 		c.set |= SAKER_CLASS_TRAFFIC;

@@ -169,7 +169,7 @@ int vb_alive(struct ibv_context *c);
 /* ---- ah.c ---- */
 
 /* Returns the class of packets that a path names. 0 names none: verbs has no other value for that.
- */
+ * Bits of the flow label and of the service level that do not fit do not count. */
 struct saker_class vb_class_of(const struct ibv_ah_attr *path);
 
 /* ---- modes.c ---- */

@@ -526,6 +526,12 @@ Test(kind, address_handles_have_the_class_of_their_path)
 	cr_assert_eq(ah_traffic.traffic_class, 106);
 	cr_assert_eq(ah_traffic.flow_label, 0x12345);
 	cr_assert_eq(ah_traffic.priority, 3);
+	attr.grh.flow_label = UINT32_MAX;
+	attr.sl = 15;
+	ah = ibv_create_ah(&pd.pd, &attr);
+	cr_assert_eq(ibv_destroy_ah(ah), 0);
+	cr_assert_eq(ah_traffic.flow_label, 0xfffff, "bits that do not fit do not count");
+	cr_assert_eq(ah_traffic.priority, 7);
 }
 
 Test(kind, XRC_domains_need_a_device_that_has_them)
