@@ -88,7 +88,8 @@ at() {
     words="export SAKER_VERBOSE=1
         run() { $limit $build/app/saker-run --poll yield \"\$@\"; }
         run_late() {
-            SAKER_POLL=yield LD_PRELOAD=$late:$build/drivers/verbs/libsaker-verbs.so $limit \"\$@\"
+            SAKER_POLL=yield LATE_MS=${patience-} \\
+                LD_PRELOAD=$late:$build/drivers/verbs/libsaker-verbs.so $limit \"\$@\"
         }
         $3"
     case $1 in
@@ -102,7 +103,8 @@ at() {
 port=7200
 # pairs SERVER CLIENT PROGRAM...: runs all programs as servers at SERVER, and then, one after the
 # other, as clients at CLIENT. In a program's words, ROLE(A|B) is A for the server and B for the
-# client, TO is the server's address, and PORT is the port.
+# client, TO is the server's address, and PORT is the port. Returns 1 when a client of run_late was
+# nevertheless too early.
 pairs() {
     local server=$1 client=$2 how=${how:-run} p s='' c='' n=0 before began=$SECONDS names
     shift 2
@@ -120,13 +122,25 @@ pairs() {
     start "$server-servers" at "$server" 120 "$s; exit \$rc"
     until_true 60 listens "$server" $((before + n)) || fail "not all servers at $server listen"
     start "$client-clients" at "$client" 120 "export SAKER_DEVICE=$device; rc=0; $c exit \$rc"
-    ends "$client-clients" 300 || fail "$device: clients at $client of servers at $server"
+    if ! ends "$client-clients" 300; then
+        [ "$how" = run_late ] && too_early "$client-clients" ||
+            fail "$device: clients at $client of servers at $server"
+        ends "$server-servers" 130
+        return 1
+    fi
     ends "$server-servers" 120 || fail "$device: servers at $server of clients at $client"
     [ "$(grep -c ^PASSED "$work/$client-clients.log")" = $n ] ||
         fail "$client-clients: not all have passed"
     names="${*%% *}"
     echo "$device, a client in $client, a server in $server ($((SECONDS - began)) s):" \
         "${names//$interop\//}"
+}
+# late_pairs SERVER CLIENT PROGRAM...: the same for perftest over rdma_cm, with longer and longer
+# delays.
+late_pairs() {
+    local how=run_late patience
+    for patience in 500 2000 8000; do pairs "$@" && return; done
+    fail "$device: the clients at $2 of servers at $1 are refused each time"
 }
 
 # ---- The sakers ----
@@ -205,11 +219,10 @@ if case_is perftest "perftest"; then
             perf+=("ib_$p -d ${device#*:} -R -p PORT ROLE(|TO)")
         done
         device=${device%:*}
-        how=run_late
-        pairs host web "${perf[@]}"
-        pairs web host "${perf[@]}"
-        pairs wire web "${perf[@]}"
-        pairs db web "${perf[@]}"
+        late_pairs host web "${perf[@]}"
+        late_pairs web host "${perf[@]}"
+        late_pairs wire web "${perf[@]}"
+        late_pairs db web "${perf[@]}"
     done
 fi
 
