@@ -340,7 +340,7 @@ live() { # boots db with a program that transfers whenever the file `go` exists
 # state: prints the objects that saker holds for the machine and for the host's programs.
 # descriptors: prints the number of its file descriptors, including those of the machine's card.
 state() {
-    holds db
+    of_machine db ".holds | del(.mbufs_free)"
     telemetry host /saker/info |
         jq -c '[.clients, .qps, .cqs, .mrs, .mws, .pds, .srqs, .listeners, .regions]'
 }
