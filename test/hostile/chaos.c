@@ -257,6 +257,15 @@ churn_write(struct hostile *h, struct raw_qp *qp, struct raw_cq *cq, const struc
 		       : 0;
 }
 
+/* Returns whether a step of a life succeeded, and reports the one that did not. */
+static bool
+churn_step(const char *what, int rc)
+{
+	if (rc < 0)
+		fprintf(stderr, "churn: %s: %s\n", what, strerror(-rc));
+	return rc >= 0;
+}
+
 /* The life of one client. Returns the exit status of its process. */
 static int
 churn_life(struct hostile *h)
@@ -269,18 +278,17 @@ churn_life(struct hostile *h)
 
 	if (rc == -EUSERS)
 		return 77;
-	if (rc < 0 || raw_pd(&h->c, &pd) < 0 || raw_cq(&h->c, 64, &cq) < 0 ||
-		raw_qp(&h->c, pd, &cq, 16, SHM_IWARP, &qp[0]) < 0 ||
-		raw_qp(&h->c, pd, &cq, 16, SHM_IWARP, &qp[1]) < 0 ||
-		raw_memory(&h->c, pd, 1 << 20, 0, &m) < 0 || raw_listen(&h->c, h->port) < 0 ||
-		hostile_self(h, &qp[0], &qp[1]) < 0)
+	if (!churn_step("attach", rc) || !churn_step("PD", raw_pd(&h->c, &pd)) ||
+		!churn_step("CQ", raw_cq(&h->c, 64, &cq)) ||
+		!churn_step("first QP", raw_qp(&h->c, pd, &cq, 16, SHM_IWARP, &qp[0])) ||
+		!churn_step("second QP", raw_qp(&h->c, pd, &cq, 16, SHM_IWARP, &qp[1])) ||
+		!churn_step("memory", raw_memory(&h->c, pd, 1 << 20, 0, &m)) ||
+		!churn_step("listener", raw_listen(&h->c, h->port)) ||
+		!churn_step("connection", hostile_self(h, &qp[0], &qp[1])))
 		return 1;
 	for (int i = 0; i < 4; i++) {
-		rc = churn_write(h, &qp[0], &cq, &m);
-		if (rc < 0) {
-			fprintf(stderr, "a Write and a Read: %s\n", strerror(-rc));
+		if (!churn_step("a Write and a Read", churn_write(h, &qp[0], &cq, &m)))
 			return 1;
-		}
 		if (end == 0 && i == 2)
 			raise(SIGKILL);
 	}
@@ -292,7 +300,7 @@ churn_life(struct hostile *h)
 		rc |= raw_destroy(&h->c, SHM_MR_DESTROY, m.mr);
 		rc |= raw_destroy(&h->c, SHM_PD_DESTROY, pd);
 		raw_detach(&h->c);
-		return rc != 0;
+		return !churn_step("destroy", rc);
 	case 2: /* with requests under way */
 		for (int i = 0; i < 8; i++)
 			raw_request(&h->c, &qp[0], RD_WRITE, 0,
@@ -301,7 +309,7 @@ churn_life(struct hostile *h)
 	case 3: /* the receiver first, and the sender with requests under way */
 		raw_request(&h->c, &qp[0], RD_WRITE, 0, &(struct rd_sge){m.base, BYTES, m.stag},
 			m.base + BYTES, m.stag);
-		return raw_destroy(&h->c, SHM_QP_DESTROY, qp[1].i.qp) != 0;
+		return !churn_step("the receiver", raw_destroy(&h->c, SHM_QP_DESTROY, qp[1].i.qp));
 	default:
 		return 0;
 	}
