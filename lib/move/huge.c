@@ -120,6 +120,16 @@ pages_share(const struct mv_vma *v, uint64_t page, uint8_t *there, int fd)
 	return rc;
 }
 
+/* Makes one mapping of the pages, which are all in the memfd: the kernel does not join mappings on
+ * huge pages. Returns 0 or -errno. */
+static int
+pages_join(const struct mv_vma *v, int fd)
+{
+	long rc = mv_sys_mmap(v->start, v->end - v->start, v->prot, MAP_SHARED | MAP_FIXED, fd, 0);
+
+	return rc < 0 ? (int)rc : 0;
+}
+
 /* Returns the size of the pages of `v`, or 0. */
 static uint64_t
 page_of(const struct mv_vma *v)
@@ -151,6 +161,8 @@ mv_huge_share(const struct mv_vma *v)
 			(unsigned long long)v->start);
 	rc = pages_share(v, page, there, m->fd);
 	munmap(there, len);
+	if (rc == 0)
+		rc = pages_join(v, m->fd);
 	if (rc < 0)
 		return mv_fail(rc,
 			"the huge pages at %#llx cannot be shared, which needs one free page: %s",
