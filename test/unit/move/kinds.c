@@ -7,16 +7,17 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../../lib/move/move.h"
+#include "../../support/huge_pages.h"
 #include "mappings.h"
 #include "row.h"
 
 #define SECONDS 60 /* after which a child ends by itself */
+#define PAGES   16 /* huge pages that a test may use at a time, with those that are being freed */
 
 TestSuite(move_kinds, .init = ends_start, .fini = ends_stop, .timeout = 120);
 
@@ -54,20 +55,11 @@ each_small(void (*op)(const struct kind *a, const struct kind *b))
 	}
 }
 
-/* test/run.sh reserves huge pages. */
 static void
 each_large(void (*op)(const struct kind *a, const struct kind *b))
 {
-	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "r");
-	unsigned reserved = 0;
-
 	need_rights();
-	if (f != NULL) {
-		cr_assert_eq(fscanf(f, "%u", &reserved), 1);
-		fclose(f);
-	}
-	if (reserved == 0)
-		cr_skip_test("this machine has reserved no huge pages");
+	huge_pages_need(PAGES, HUGE >> 10);
 	for (size_t i = 0; i < KINDS_LARGE; i++) {
 		once(op, &kinds_large[i], NULL);
 		once(op, &kinds_large[i], &kinds_small[i]);
