@@ -50,6 +50,7 @@ fork_prepare(void)
 {
 	vb_dispatch_fork_prepare();
 	vb_contexts_fork_prepare();
+	vb_objects_fork_prepare();
 	pthread_mutex_lock(&at.lock);
 }
 
@@ -57,6 +58,7 @@ static void
 fork_parent(void)
 {
 	pthread_mutex_unlock(&at.lock);
+	vb_objects_fork_parent();
 	vb_contexts_fork_parent();
 	vb_dispatch_fork_parent();
 }
@@ -66,6 +68,7 @@ fork_child(void)
 {
 	vb_dispatch_fork_child(at.now);
 	vb_contexts_fork_child();
+	vb_objects_fork_child();
 	at.now = NULL;
 	pthread_mutex_init(&at.lock, NULL);
 }

@@ -13,6 +13,10 @@ void vb_contexts_fork_prepare(void);
 void vb_contexts_fork_parent(void);
 void vb_contexts_fork_child(void);
 
+void vb_objects_fork_prepare(void);
+void vb_objects_fork_parent(void);
+void vb_objects_fork_child(void);
+
 void vb_dispatch_fork_prepare(void);
 void vb_dispatch_fork_parent(void);
 /* `a`: the attachment of the parent, or NULL. */

@@ -190,7 +190,7 @@ vb_is_dead(struct ibv_context *c)
 
 struct vb_pd {
 	struct ibv_pd pd;
-	LIST_ENTRY(vb_pd) next; /* in context.c */
+	LIST_ENTRY(vb_pd) next; /* in import.c */
 	const struct vb_attachment *at;
 	struct saker_pd *saker;
 	/* Of a parent domain, and of one that was imported: the domain whose saker_pd it uses; else
@@ -207,7 +207,7 @@ struct vb_pd {
 
 struct vb_mr {
 	struct ibv_mr mr;
-	LIST_ENTRY(vb_mr) next; /* in context.c */
+	LIST_ENTRY(vb_mr) next; /* in import.c */
 	struct saker_mr *saker; /* NULL: it was imported, and ends with its original */
 	const struct saker_pd *domain;
 	uint64_t iova;
@@ -221,6 +221,8 @@ void vb_mr_enter(struct vb_mr *mr);
 /* Called before the object is freed. */
 void vb_pd_leave(struct vb_pd *pd);
 void vb_mr_leave(struct vb_mr *mr);
+/* Makes that nothing finds the objects that a program has left in a context. */
+void vb_objects_hide(const struct ibv_context *context);
 
 struct vb_mw {
 	struct ibv_mw mw;
