@@ -84,15 +84,24 @@ saker_srq_num(const struct saker_srq *srq)
 	return srq->number;
 }
 
+/* Sends SHM_SRQ_MODIFY with a limit, or SHM_SRQ_RESIZE with a depth, and sets *m to the reply. */
+static int
+srq_command(
+	struct saker_srq *srq, enum shm_op op, uint32_t depth, uint32_t limit, struct shm_msg *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->body.srq.srq = srq->obj.handle;
+	m->body.srq.depth = depth;
+	m->body.srq.limit = limit;
+	return cl_command(srq->s, m, op);
+}
+
 int
 saker_srq_set_limit(struct saker_srq *srq, uint32_t limit)
 {
 	struct shm_msg m;
 
-	memset(&m, 0, sizeof(m));
-	m.body.srq.srq = srq->obj.handle;
-	m.body.srq.limit = limit;
-	return cl_command(srq->s, &m, SHM_SRQ_MODIFY);
+	return srq_command(srq, SHM_SRQ_MODIFY, 0, limit, &m);
 }
 
 /* ---- Growth ---- */
@@ -103,16 +112,6 @@ cl_srq_count(struct saker_srq *srq)
 	struct shm_prod *p = &srq->rq.ring;
 
 	return p->next - __atomic_load_n(&p->cons->taken, __ATOMIC_ACQUIRE);
-}
-
-/* Sends SHM_SRQ_RESIZE, and sets *m to the reply. */
-static int
-srq_command(struct saker_srq *srq, uint32_t depth, struct shm_msg *m)
-{
-	memset(m, 0, sizeof(*m));
-	m->body.srq.srq = srq->obj.handle;
-	m->body.srq.depth = depth;
-	return cl_command(srq->s, m, SHM_SRQ_RESIZE);
 }
 
 /* Copies the receives that the engine may not have taken to a larger ring. */
@@ -142,7 +141,7 @@ srq_resize(struct saker_srq *srq, uint32_t depth)
 {
 	struct shm_prod *ring = &srq->rq.ring, larger;
 	struct shm_msg m;
-	int rc = srq_command(srq, depth, &m);
+	int rc = srq_command(srq, SHM_SRQ_RESIZE, depth, 0, &m);
 
 	if (rc < 0)
 		return rc;
@@ -152,7 +151,7 @@ srq_resize(struct saker_srq *srq, uint32_t depth)
 		return cl_fail(
 			-EPROTO, "the engine reported an invalid place for a larger receive queue");
 	srq_copy(srq, &m.body.srq.rq, &larger);
-	rc = srq_command(srq, 0, &m);
+	rc = srq_command(srq, SHM_SRQ_RESIZE, 0, 0, &m);
 	if (rc == 0)
 		*ring = larger;
 	return rc;
