@@ -25,6 +25,8 @@ struct metrics_engine {
 	struct eng_totals totals;
 	struct eng_counter *counter; /* [ncounters], in the order of eng_counter_next() */
 	unsigned ncounters, at;
+	struct eng_latency latency[ENG_LATENCIES];
+	unsigned nlatencies;
 	struct eng_client_view *clients;
 	int nclients;
 };
@@ -54,6 +56,15 @@ collect_counters(struct metrics_engine *m, const struct eng *e)
 }
 
 static void
+collect_latencies(struct metrics_engine *m, const struct eng *e)
+{
+	struct eng_latency l = {.next = 0};
+
+	while (m->nlatencies < ENG_LATENCIES && eng_latency_next(e, &l))
+		m->latency[m->nlatencies++] = l;
+}
+
+static void
 collect_engine(void *arg, const char *machine, struct eng *e)
 {
 	struct metrics *all = arg;
@@ -65,6 +76,7 @@ collect_engine(void *arg, const char *machine, struct eng *e)
 	snprintf(m->machine, sizeof(m->machine), "%s", machine);
 	eng_totals(e, &m->totals);
 	collect_counters(m, e);
+	collect_latencies(m, e);
 	m->clients = calloc(METRICS_CLIENTS, sizeof(m->clients[0]));
 	if (m->clients != NULL && m->totals.clients > 0 && run_running())
 		m->nclients = eng_clients(e, m->clients, METRICS_CLIENTS);
@@ -135,6 +147,47 @@ write_counters(struct metrics *all)
 
 	while (host->at < host->ncounters)
 		write_counter(all, &host->counter[host->at]);
+}
+
+/* Writes a histogram. Its count is the sum of the buckets, as the stage may add to them meanwhile.
+ */
+static void
+write_latency(const struct metrics *all, const char *machine, const struct eng_latency *l)
+{
+	const uint64_t second = 1000000000;
+	uint64_t n = 0;
+	char labels[LABEL_LEN];
+
+	snprintf(labels, sizeof(labels), "machine=\"%s\",stage=\"%s\",transport=\"%s\"", machine,
+		l->stage_name, l->transport);
+	for (unsigned i = 0; i < RD_LATENCY_BOUNDS; i++) {
+		n += l->bucket[i];
+		fprintf(all->to, "saker_request_seconds_bucket{%s,le=\"%.10g\"} %" PRIu64 "\n",
+			labels, (double)(1ull << (RD_LATENCY_LOG2 + i)) / (double)second, n);
+	}
+	n += l->bucket[RD_LATENCY_BOUNDS];
+	fprintf(all->to,
+		"saker_request_seconds_bucket{%s,le=\"+Inf\"} %" PRIu64 "\n"
+		"saker_request_seconds_count{%s} %" PRIu64 "\n"
+		"saker_request_seconds_sum{%s} %" PRIu64 ".%09" PRIu64 "\n",
+		labels, n, labels, n, labels, l->sum / second, l->sum % second);
+}
+
+static void
+write_latencies(const struct metrics *all)
+{
+	char help[256];
+
+	snprintf(help, sizeof(help),
+		"time from the turn in which an engine stage took a work request to the turn in "
+		"which it completed the request without an error, of a sample: one of each %d "
+		"requests of a queue pair",
+		RD_SAMPLE);
+	metric(all, "request_seconds", "histogram", help);
+	fprintf(all->to, "# UNIT saker_request_seconds seconds\n");
+	for (unsigned i = 0; i < all->n; i++)
+		for (unsigned k = 0; k < all->engines[i].nlatencies; k++)
+			write_latency(all, all->engines[i].machine, &all->engines[i].latency[k]);
 }
 
 /* A value of an engine, at an offset in struct eng_totals. */
@@ -326,6 +379,7 @@ metrics_page(void *arg, FILE *to)
 	write_ports(all);
 	write_totals(all);
 	write_clients(all);
+	write_latencies(all);
 	write_counters(all);
 	fprintf(to, "# EOF\n");
 	for (unsigned i = 0; i < all->n; i++) {

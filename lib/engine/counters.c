@@ -98,6 +98,26 @@ eng_counter_next(const struct eng *e, struct eng_counter *c)
 	return false;
 }
 
+bool
+eng_latency_next(const struct eng *e, struct eng_latency *l)
+{
+	static const char *const names[ENG_KINDS] = {
+		[ENG_IWARP] = "iwarp", [ENG_FALCON] = "falcon"};
+	unsigned stage = l->next / ENG_KINDS, kind = l->next % ENG_KINDS;
+	const struct rd_latency *from;
+
+	if (stage >= e->cfg.nstages)
+		return false;
+	l->next++;
+	from = eng_stage_latency(e->stages[stage], kind);
+	snprintf(l->stage_name, sizeof(l->stage_name), "engine%u", stage);
+	l->transport = names[kind];
+	for (unsigned i = 0; i <= RD_LATENCY_BOUNDS; i++)
+		l->bucket[i] = __atomic_load_n(&from->bucket[i], __ATOMIC_RELAXED);
+	l->sum = __atomic_load_n(&from->sum, __ATOMIC_RELAXED);
+	return true;
+}
+
 void
 eng_falcon_look(const struct eng *e, struct eng_falcon_view *out)
 {

@@ -17,6 +17,7 @@
 #include "../falcon/falcon.h"
 #include "../falcon/rue.h"
 #include "../net/net.h"
+#include "../rdma/latency.h"
 #include "../shm/shm.h"
 #include "../tcp/tcp.h"
 
@@ -381,6 +382,19 @@ struct eng_counter {
 };
 /* Sets *c to the next counter. Returns false at the end. */
 bool eng_counter_next(const struct eng *e, struct eng_counter *c);
+/* The latencies of work requests, from the turn in which an engine stage took the request from its
+ * queue to the one in which it completed the request without an error. One of RD_SAMPLE requests of
+ * a QP counts. A walk over all stages and transports begins with a zeroed one. */
+struct eng_latency {
+	char stage_name[24];                    /* "engine0" */
+	const char *transport;                  /* "iwarp", "falcon" */
+	uint64_t sum;                           /* ns */
+	uint64_t bucket[RD_LATENCY_BOUNDS + 1]; /* as in struct rd_latency */
+	unsigned next;                          /* the position of the walk */
+};
+#define ENG_LATENCIES (2 * ENG_MAX_STAGES) /* of an instance, at most */
+/* Sets *l to the next one. Returns false at the end. */
+bool eng_latency_next(const struct eng *e, struct eng_latency *l);
 /* What an instance holds, and what it has carried since its start. */
 struct eng_totals {
 	uint32_t clients, qps, cqs, mrs, mws, pds, srqs, listeners, conns, regions;

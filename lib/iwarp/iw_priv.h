@@ -43,6 +43,7 @@ enum iw_phase {
  * the stage's spare buffer, unless it has to outlast a call. */
 struct iw_op {
 	uint64_t total; /* bytes of the message, or of the receive's buffers */
+	uint64_t taken; /* ns: when an outgoing request left the send queue */
 	uint64_t done;
 	uint32_t sge, sge_off; /* the element and offset of byte number `done` */
 	uint32_t inv_stag;     /* receive: the STag that the peer invalidates */
@@ -59,14 +60,17 @@ enum iw_sqe_flags {
 	IW_SQE_READ = 1, /* its Read or Atomic Response has not arrived yet */
 	IW_SQE_LAST = 2, /* the last entry of its work request */
 	IW_SQE_SIGNALED = 4,
-	IW_SQE_INV = 8,     /* the sink's STag is invalidated when the Read is done */
-	IW_SQE_ATOMIC = 16, /* with IW_SQE_READ: an Atomic */
+	IW_SQE_INV = 8,      /* the sink's STag is invalidated when the Read is done */
+	IW_SQE_ATOMIC = 16,  /* with IW_SQE_READ: an Atomic */
+	IW_SQE_SAMPLED = 32, /* its latency counts; without IW_SQE_LAST it has no completion */
 };
 
-/* An outstanding Read or Atomic Request, or a completion that waits for the entries before it. */
+/* An outstanding Read or Atomic Request, or a request that is sent and completes after the entries
+ * before it. */
 struct iw_sqe {
 	uint64_t wr_id;
 	uint64_t to;    /* Read: address in the sink of the next byte */
+	uint64_t taken; /* IW_SQE_SAMPLED: when the request left the send queue, ns */
 	uint32_t stag;  /* Read: STag of the sink */
 	uint32_t left;  /* Read: bytes that have not arrived yet */
 	uint32_t total; /* bytes of the work request */
@@ -137,8 +141,10 @@ struct iw_qp {
 	/* The next FPDU needs pages that are missing; the peer's FIN has arrived behind it. */
 	bool rx_pages, fin_waits;
 	bool write_open; /* the current Write has not ended yet */
-	bool peer_fin, close_called, swallow_rtr;
-	bool draft_ext; /* iw_params.draft_ext */
+	bool peer_fin;
+	bool close_called : 1, swallow_rtr : 1;
+	bool draft_ext : 1;      /* iw_params.draft_ext */
+	struct rd_sample sample; /* which requests' latencies count */
 
 	uint32_t send_msn, recv_msn; /* of the next outgoing and the next incoming Send */
 	uint32_t write_len;          /* bytes of the last or current incoming Write */
@@ -197,10 +203,16 @@ void iw_close_once(struct iw_qp *q, enum iw_close how);
 bool iw_sq_reserve(struct iw_qp *q);
 /* Appends the reserved entry and returns it. */
 struct iw_sqe *iw_sq_push(struct iw_qp *q);
-/* Queues the completion of `wr`, whose message of `bytes` payload bytes is complete. The completion
- * is reported in posting order, after the record has been handed over. Does nothing for an
- * unsignaled request. */
-void iw_sq_done(struct iw_qp *q, const struct rd_wr *wr, uint32_t bytes);
+/* Queues the completion of the request `op`, whose message of `bytes` payload bytes is complete.
+ * The completion is reported in posting order, after the record has been handed over. An unsignaled
+ * request has none. */
+void iw_sq_done(struct iw_qp *q, const struct iw_op *op, uint32_t bytes);
+/* Makes the latency of the request count for whose entry rd_sample_due() returned true. `taken`:
+ * when the request left the send queue, ns. */
+void iw_sq_sample(struct iw_qp *q, struct iw_sqe *e, uint64_t taken);
+/* Does the same for a request that was sent in this call, and whose entry, if it is signaled, is
+ * the last one. Otherwise takes the reserved entry. */
+void iw_sq_sample_last(struct iw_qp *q, bool signaled);
 /* Marks all entries as sent, because all records have been handed over, and reports the completions
  * that no Read or Atomic holds back. */
 void iw_sq_sent(struct iw_qp *q);

@@ -44,6 +44,7 @@ iw_qp_create(struct iw_stage *st, struct rd_qp *qp)
 	q->send_msn = q->read_msn = q->recv_msn = q->irq_msn = 1;
 	q->answer_msn = q->atomic_next = q->atomic_due = 1;
 	mpa_rx_init(&q->mrx, false, false, st->ops.slice_free, st->ctx);
+	rd_sample_next(&st->latency, &q->sample);
 	st->qps++;
 	return q;
 }

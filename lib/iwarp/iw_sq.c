@@ -3,8 +3,9 @@
  * Requests that have been sent and not yet completed. Verbs guarantee completions in posting order,
  * so a Write behind an outstanding Read waits for the Read here, and every request waits until its
  * record has been handed over. Only requests that will complete have an entry: an unsignaled Write
- * has none after it is sent. The queue is allocated at first use and grows to the depth of the send
- * queue plus ORD; iw_sq_reserve() holds back a client that posts without pause.
+ * has none after it is sent, unless its latency counts. The queue is allocated at first use and
+ * grows to the depth of the send queue plus ORD; iw_sq_reserve() holds back a client that posts
+ * without pause.
  */
 #include "iw_priv.h"
 
@@ -83,6 +84,8 @@ sq_drain(struct iw_qp *q)
 		if (e.flags & IW_SQE_READ)
 			return;
 		sq->head++;
+		if (e.flags & IW_SQE_SAMPLED)
+			rd_latency_add(&q->st->latency, e.taken);
 		if ((e.flags & IW_SQE_LAST) && (e.flags & IW_SQE_SIGNALED))
 			sq_complete(q, &e, RD_SUCCESS);
 	}
@@ -96,19 +99,40 @@ iw_sq_sent(struct iw_qp *q)
 }
 
 void
-iw_sq_done(struct iw_qp *q, const struct rd_wr *wr, uint32_t bytes)
+iw_sq_done(struct iw_qp *q, const struct iw_op *op, uint32_t bytes)
 {
+	bool sampled = rd_sample_due(&q->sample), signaled = iw_signaled(q, &op->wr);
 	struct iw_sqe *e;
 
-	if (!iw_signaled(q, wr))
+	if (!signaled && !sampled)
 		return;
 	e = iw_sq_push(q);
-	e->wr_id = wr->wr_id;
+	e->wr_id = op->wr.wr_id;
 	e->total = bytes;
-	e->opcode = wr->opcode;
-	e->flags = IW_SQE_LAST | IW_SQE_SIGNALED;
+	e->opcode = op->wr.opcode;
+	e->flags = signaled ? IW_SQE_LAST | IW_SQE_SIGNALED : 0;
+	if (sampled)
+		iw_sq_sample(q, e, op->taken);
 	if (q->rec == NULL)
 		iw_sq_sent(q);
+}
+
+void
+iw_sq_sample(struct iw_qp *q, struct iw_sqe *e, uint64_t taken)
+{
+	e->flags |= IW_SQE_SAMPLED;
+	e->taken = taken;
+	rd_sample_next(&q->st->latency, &q->sample);
+}
+
+void
+iw_sq_sample_last(struct iw_qp *q, bool signaled)
+{
+	struct iw_sqe *e = signaled ? sqe_at(&q->sq, q->sq.tail - 1) : iw_sq_push(q);
+
+	if (!signaled)
+		e->flags = 0;
+	iw_sq_sample(q, e, q->st->latency.now);
 }
 
 struct iw_sqe *

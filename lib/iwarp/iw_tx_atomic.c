@@ -43,8 +43,9 @@ request_fill(const struct iw_qp *q, const struct rd_wr *wr, struct wire_atomic_r
 }
 
 static void
-iw_tx_atomic_request_track(struct iw_qp *q, const struct rd_wr *wr)
+iw_tx_atomic_request_track(struct iw_qp *q, const struct iw_op *op)
 {
+	const struct rd_wr *wr = &op->wr;
 	struct iw_sqe *e = iw_sq_push(q);
 
 	*e = (struct iw_sqe){
@@ -57,6 +58,8 @@ iw_tx_atomic_request_track(struct iw_qp *q, const struct rd_wr *wr)
 	};
 	if (iw_signaled(q, wr))
 		e->flags |= IW_SQE_SIGNALED;
+	if (rd_sample_due(&q->sample))
+		iw_sq_sample(q, e, op->taken);
 }
 
 enum iw_step
@@ -71,7 +74,7 @@ iw_atomic_step(struct iw_qp *q, struct iw_op *op)
 		return IW_STEP_NOBUF;
 	request_fill(q, &op->wr, &ar);
 	iw_request_emit(q, RDMAP_ATOMIC_REQUEST, body, wire_atomic_request_emit(body, &ar));
-	iw_tx_atomic_request_track(q, &op->wr);
+	iw_tx_atomic_request_track(q, op);
 	q->atomic_next++;
 	q->irq_turn = true;
 	q->info.msgs_out++;

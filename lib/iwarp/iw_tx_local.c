@@ -22,7 +22,7 @@ iw_local_step(struct iw_qp *q, struct iw_op *op)
 		break;
 	}
 	q->tx_op = NULL;
-	iw_sq_done(q, &op->wr, 0);
+	iw_sq_done(q, op, 0);
 	iw_op_release(st, op);
 	return IW_STEP_DID;
 }

@@ -96,6 +96,7 @@ iw_tx_msg_op_next(struct iw_qp *q)
 	}
 	if (q->phase == IW_PHASE_DRAIN)
 		q->drain_left--;
+	op->taken = st->latency.now;
 	op->done = 0;
 	op->sge = op->sge_off = 0;
 	op->status = RD_WR_FLUSH_ERR;
@@ -203,7 +204,7 @@ iw_message_done(struct iw_qp *q, struct iw_op *op, uint32_t bytes)
 	q->irq_turn = true;
 	q->info.msgs_out++;
 	q->tx_op = NULL;
-	iw_sq_done(q, &op->wr, bytes);
+	iw_sq_done(q, op, bytes);
 	iw_op_release(q->st, op);
 }
 

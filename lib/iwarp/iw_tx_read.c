@@ -66,6 +66,8 @@ iw_tx_read_request_track(
 	e->flags = IW_SQE_READ;
 	if (last)
 		e->flags |= IW_SQE_LAST;
+	if (last && rd_sample_due(&q->sample))
+		iw_sq_sample(q, e, op->taken);
 	if (iw_signaled(q, &op->wr))
 		e->flags |= IW_SQE_SIGNALED;
 	if (op->wr.opcode == RD_READ_INV && !sink_again(op))

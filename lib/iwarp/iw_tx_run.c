@@ -4,7 +4,8 @@
  * Writes with one element, their FPDUs are written one behind the other into the record. The state
  * of the QP is checked once for the run, a region is looked up once for consecutive requests with
  * one lkey, and the counters and the position in the stream change once. The first request that a
- * guard rejects stays in the send queue, and takes the general path (iw_tx_msg.c).
+ * guard rejects stays in the send queue, and takes the general path (iw_tx_msg.c). A run ends with
+ * the request whose latency counts, so that the others need no check for that.
  */
 #include "iw_priv.h"
 #include "mpa_priv.h"
@@ -98,6 +99,12 @@ tx_run_fpdu(struct tx_run *run, const struct rd_write *w, const uint8_t *src, ui
 	run->n++;
 }
 
+static inline bool
+tx_run_is_signaled(const struct iw_qp *q, const struct rd_write *w)
+{
+	return q->rd->sig_all || (w->flags & RD_SIGNALED);
+}
+
 /* Queues the completion of a signaled request, whose entry is reserved. */
 static void
 tx_run_signaled(struct iw_qp *q, const struct rd_write *w)
@@ -146,7 +153,7 @@ tx_run_send(struct iw_qp *q, const struct rd_write *w, unsigned n, unsigned *sen
 			return false;
 		tx_run_fpdu(&run, w, src, len);
 		++*sent;
-		if (!q->rd->sig_all && !(w->flags & RD_SIGNALED))
+		if (!tx_run_is_signaled(q, w))
 			continue;
 		tx_run_signaled(q, w);
 		if (!iw_sq_reserve(q))
@@ -160,19 +167,23 @@ enum iw_step
 iw_tx_run(struct iw_qp *q, unsigned budget, unsigned *sent)
 {
 	const struct rd_ops *rd = &q->st->ops.rd;
+	unsigned n, most = SK_MIN(budget, (unsigned)RUN_WRITES);
 	struct rd_write w[RUN_WRITES];
-	unsigned n;
-	bool more;
+	bool more, room;
 
 	*sent = 0;
 	if (rd->sq_writes == NULL || q->st->general || q->phase != IW_PHASE_OPEN || q->hold ||
 		q->tx_op != NULL || q->midst != IW_MIDST_NONE || q->rtr != MPA_RTR_NONE ||
 		q->irq.head != q->irq.tail || q->mtx.markers || !q->mtx.crc || !iw_sq_reserve(q))
 		return IW_STEP_WAIT;
-	n = rd->sq_writes(q->st->ctx, q->rd, w, SK_MIN(budget, (unsigned)RUN_WRITES), &more);
+	n = rd->sq_writes(q->st->ctx, q->rd, w, SK_MIN(most, (unsigned)q->sample.left), &more);
 	if (n == 0)
 		return more ? IW_STEP_WAIT : IW_STEP_NONE;
-	if (!tx_run_send(q, w, n, sent))
+	room = tx_run_send(q, w, n, sent);
+	q->sample.left = (uint8_t)(q->sample.left - *sent);
+	if (q->sample.left == 0)
+		iw_sq_sample_last(q, tx_run_is_signaled(q, &w[n - 1]));
+	if (!room)
 		return IW_STEP_NOBUF;
 	if (*sent == 0)
 		return IW_STEP_WAIT;

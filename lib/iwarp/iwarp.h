@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "../base/reason.h"
+#include "../rdma/latency.h"
 #include "../rdma/rdma.h"
 #include "../tcp/tcp.h"
 #include "mpa.h"
@@ -60,6 +61,7 @@ struct iw_stage {
 	struct mpa_store store;
 	uint64_t counters[64]; /* by enum iw_reason; iw_reason_count <= 64 */
 	uint64_t mpa_counters[mpa_reason_count];
+	struct rd_latency latency; /* of requests; the caller sets latency.now in each turn */
 	/* Private to the library. */
 	uint32_t qps;        /* the number of QPs; `spare` is freed with the last one */
 	struct iw_op *spare; /* a buffer for one work request, used by the QP being served */

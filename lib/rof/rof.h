@@ -21,6 +21,7 @@
 
 #include "../base/reason.h"
 #include "../falcon/falcon.h"
+#include "../rdma/latency.h"
 #include "../rdma/rdma.h"
 #include "../wire/rof.h"
 
@@ -130,6 +131,7 @@ struct rof_stage {
 	bool lengths_only;     /* payloads are lengths: their bytes are neither read nor written */
 	bool general;          /* the fast paths are off, for comparisons with the general one */
 	uint64_t counters[32]; /* indexed by enum rof_reason; rof_reason_count <= 32 */
+	struct rd_latency latency; /* of requests; the owner sets latency.now in each turn */
 	/* Private to the library; zero at first. */
 	struct rof_op *spare_op;
 	struct rof_recv *spare_recv;

@@ -49,6 +49,7 @@
 /* A work request whose transactions are being started. */
 struct rof_op {
 	uint64_t total, done;
+	uint64_t taken;        /* ns: when the request left the send queue */
 	uint32_t sge, sge_off; /* position of byte `done` in the elements */
 	uint32_t req;          /* its entry in the QP's reqs */
 	uint32_t sent;         /* transactions started so far */
@@ -67,12 +68,14 @@ enum rof_req_flags {
 	/* All of its transactions completed (ROF_ORDER_NONE: the entry waits until those before it
 	 * are done). */
 	ROF_REQ_DONE = 4,
-	ROF_REQ_PULL = 8, /* counts against ORD */
+	ROF_REQ_PULL = 8,     /* counts against ORD */
+	ROF_REQ_SAMPLED = 16, /* its latency counts */
 };
 
 /* A work request from its first transaction to its completion. */
 struct rof_req {
 	uint64_t wr_id;
+	uint64_t taken;       /* ROF_REQ_SAMPLED: when it left the send queue, ns */
 	uint32_t total, left; /* bytes; outstanding transactions */
 	uint32_t inv_stag;    /* RD_READ_INV: to be invalidated when all bytes have arrived */
 	uint8_t opcode;       /* enum rd_opcode */
@@ -167,10 +170,11 @@ struct rof_qp {
 	uint8_t phase;     /* enum rof_phase */
 	uint8_t transport; /* ROF_RC, ROF_XRC, ROF_UD */
 	uint8_t ordering, errors;
-	bool blocked;  /* rof_tx() stopped for credits, ORD, entries or a fence */
-	bool halted;   /* a request was invalid: rof_tx() starts none behind it */
-	bool tx_pages; /* rof_tx() stopped because pages of the client's memory are missing */
-	bool close_called;
+	bool blocked;      /* rof_tx() stopped for credits, ORD, entries or a fence */
+	bool halted : 1;   /* a request was invalid: rof_tx() starts none behind it */
+	bool tx_pages : 1; /* rof_tx() stopped because pages of the client's memory are missing */
+	bool close_called : 1;
+	struct rd_sample sample; /* which requests' latencies count */
 	uint32_t mtu;
 
 	uint32_t peer_qpn;
@@ -282,6 +286,9 @@ rof_req_at(struct rof_qp *q, uint32_t i)
 {
 	return &q->reqs[i & (q->req_cap - 1)];
 }
+/* Makes the latency of the request count for which rd_sample_due() returned true. `taken`: when it
+ * left the send queue, ns. */
+void rof_req_sample(struct rof_qp *q, struct rof_req *r, uint64_t taken);
 /* Records that all transactions of the request were started. */
 void rof_req_issued(struct rof_qp *q, uint32_t i);
 /* Records that one of its transactions is done. After an error, the rest of the request is not

@@ -41,6 +41,7 @@ rof_qp_create(struct rof_stage *st, struct rd_qp *qp, uint32_t qkey)
 	q->late_end = &q->late;
 	q->qkey = qkey;
 	q->send_rmsn = q->pull_rmsn = q->recv_base = q->recv_taken = 1; /* 8.3.2 */
+	rd_sample_next(&st->latency, &q->sample);
 	rof_users(st, 1);
 	return q;
 }

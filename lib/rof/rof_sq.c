@@ -45,8 +45,18 @@ rof_req_begin(struct rof_qp *q, struct rof_op *op)
 		.opcode = op->wr.opcode,
 		.flags = signaled ? ROF_REQ_SIGNALED : 0,
 	};
+	if (rd_sample_due(&q->sample))
+		rof_req_sample(q, r, op->taken);
 	op->req = q->req_tail++;
 	op->begun = true;
+}
+
+void
+rof_req_sample(struct rof_qp *q, struct rof_req *r, uint64_t taken)
+{
+	r->flags |= ROF_REQ_SAMPLED;
+	r->taken = taken;
+	rd_sample_next(&q->st->latency, &q->sample);
 }
 
 static void
@@ -90,6 +100,8 @@ rof_sq_finish(struct rof_qp *q, struct rof_req *r)
 	r->flags |= ROF_REQ_DONE;
 	if (done.opcode == RD_READ_INV && done.status == RD_SUCCESS)
 		done.status = (uint8_t)rof_sq_sink_invalidate(q, done.inv_stag);
+	if ((done.flags & ROF_REQ_SAMPLED) && done.status == RD_SUCCESS)
+		rd_latency_add(&q->st->latency, done.taken);
 	rof_sq_complete(q, &done, (enum rd_status)done.status);
 	if (done.status == RD_SUCCESS || q->errors != ROF_ERRORS_VERBS)
 		return;

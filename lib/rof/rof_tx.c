@@ -121,6 +121,7 @@ rof_tx_op_next(struct rof_qp *q)
 		rof_op_put(st, op);
 		return ROF_STEP_NONE;
 	}
+	op->taken = st->latency.now;
 	op->total = op->done = 0;
 	op->sge = op->sge_off = op->sent = 0;
 	op->local = (struct rd_local){0};

@@ -91,8 +91,10 @@ headers(uint8_t *at, const struct rof_qp *q, const struct rd_wr *wr, uint32_t n,
 /* Records the request and its only transaction, which has a payload of `len` bytes. Returns the
  * transaction, whose kind and cells the caller sets. */
 static inline struct rof_txn *
-begin(struct rof_qp *q, const struct rd_wr *wr, uint32_t n, uint32_t len)
+begin(struct rof_qp *q, const struct rof_op *op, uint32_t n, uint32_t len)
 {
+	struct rof_req *r = rof_req_at(q, q->req_tail);
+	const struct rd_wr *wr = &op->wr;
 	struct rof_chan *c = q->c;
 	struct rof_txn *t = &c->txns[c->txn_next++ & (c->txn_cap - 1)];
 	bool signaled = q->rd->sig_all || (wr->flags & RD_SIGNALED);
@@ -100,16 +102,18 @@ begin(struct rof_qp *q, const struct rd_wr *wr, uint32_t n, uint32_t len)
 	c->credits.req_pkt_tx--;
 	c->credits.req_pkt_rx--;
 	t->qp = q;
-	t->req = q->req_tail;
+	t->req = q->req_tail++;
 	t->sn = c->sn++;
 	t->len = len;
-	*rof_req_at(q, q->req_tail++) = (struct rof_req){
+	*r = (struct rof_req){
 		.wr_id = wr->wr_id,
 		.total = n,
 		.left = 1,
 		.opcode = wr->opcode,
 		.flags = ROF_REQ_ISSUED | (signaled ? ROF_REQ_SIGNALED : 0),
 	};
+	if (rd_sample_due(&q->sample))
+		rof_req_sample(q, r, op->taken);
 	q->info.msgs_out++;
 	return t;
 }
@@ -152,7 +156,7 @@ fast_push(struct rof_qp *q, struct rof_op *op)
 		return ROF_STEP_NOBUF;
 	copy_padded(c, m.buf, headers(m.buf->data, q, wr, n, pad), from, n, pad);
 	m.buf->data_len = m.buf->len = len;
-	t = begin(q, wr, n, len);
+	t = begin(q, op, n, len);
 	t->kind = ROF_TXN_PUSH;
 	t->cells = (uint16_t)cells;
 	c->credits.req_buf_tx -= cells;
@@ -233,7 +237,7 @@ fast_pull(struct rof_qp *q, struct rof_op *op)
 	if (m.buf == NULL)
 		return ROF_STEP_NOBUF;
 	m.buf->data_len = m.buf->len = pull_headers(m.buf->data, q, wr);
-	t = begin(q, wr, n, m.response_len);
+	t = begin(q, op, n, m.response_len);
 	t->kind = read ? ROF_TXN_READ : ROF_TXN_ATOMIC;
 	t->cells = (uint16_t)cells;
 	t->sink = wr->sge[0].addr;

@@ -186,7 +186,7 @@ ctl -j show events "$qpn" | jq -e '.events | length > 1 and .[0].ms_ago >= .[-1]
 
 say "metrics"
 timeout 60 /usr/bin/python3 - "$work/metrics" >"$work/metrics.log" 2>&1 <<'END' ||
-import socket, sys
+import socket, sys, time
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 def ask(text):
     s = socket.socket(socket.AF_UNIX)
@@ -216,6 +216,26 @@ assert value("saker_listeners", machine="-") == [0]
 assert value("saker_messages_sent", machine="-")[0] > 0
 assert families["saker_tcp_rto"].samples[0].labels == {"machine": "-", "stage": "transport0"}
 assert families["saker_build"].samples[0].labels["version"]
+# The parser has checked the order of the buckets. The clients read a word every millisecond.
+def latencies(transport):
+    body = ask(b"GET /metrics HTTP/1.1\r\n\r\n")[1]
+    family = {f.name: f for f in text_string_to_metric_families(body)}["saker_request_seconds"]
+    assert family.type == "histogram", family.type
+    of = [s for s in family.samples if s.labels["transport"] == transport]
+    assert all(s.labels["machine"] == "-" and s.labels["stage"] == "engine0" for s in of), of
+    buckets = [(float(s.labels["le"]), s.value) for s in of if s.name.endswith("_bucket")]
+    assert len(buckets) == 22 and buckets == sorted(buckets), buckets
+    assert all(b[1] <= c[1] for b, c in zip(buckets, buckets[1:])), buckets
+    assert buckets[0][0] == 2**10 / 1e9 and buckets[20][0] == 2**30 / 1e9, buckets
+    count, total = [next(s.value for s in of if s.name.endswith(e)) for e in ("_count", "_sum")]
+    assert buckets[-1] == (float("inf"), count), (buckets, count)
+    assert total >= sum((v - u) * le / 2 for (le, v), (_, u) in zip(buckets[1:-1], buckets)), total
+    return count
+for transport in "iwarp", "falcon":
+    until = time.monotonic() + 40
+    while latencies(transport) == 0:
+        assert time.monotonic() < until, transport
+        time.sleep(0.1)
 assert ask(b"GET / HTTP/1.1\r\n\r\n")[0].startswith("HTTP/1.1 404")
 print(len(families), "metrics,", len(body), "bytes")
 END

@@ -190,7 +190,7 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 		sk_wheel_init(&s->wheel, now);
 		sk_wheel_init(&s->fetches, now);
 	}
-	s->now = now;
+	s->now = s->iw.latency.now = s->rof.latency.now = now;
 	s->arrived = 0;
 	s->faults = 0;
 	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
@@ -230,6 +230,12 @@ eng_stage_counters(const struct eng_stage *s, const struct sk_reason_list *list)
 	if (list == &rof_reasons)
 		return s->rof.counters;
 	return list == &eng_reasons ? s->counters : NULL;
+}
+
+const struct rd_latency *
+eng_stage_latency(const struct eng_stage *s, unsigned kind)
+{
+	return kind == ENG_IWARP ? &s->iw.latency : &s->rof.latency;
 }
 
 void

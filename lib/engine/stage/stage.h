@@ -34,6 +34,9 @@ void eng_stage_show_sleep(struct eng_stage *s, unsigned loop, bool sleeps);
 /* Returns the stage's counters for a list of reasons: an array of list->count elements that the
  * stage owns; or NULL when it counts none of them. Any thread may read them, relaxed. */
 const uint64_t *eng_stage_counters(const struct eng_stage *s, const struct sk_reason_list *list);
+/* Returns the latencies of the requests of one transport (enum eng_kind), which the stage owns. Any
+ * thread may read them, relaxed. */
+const struct rd_latency *eng_stage_latency(const struct eng_stage *s, unsigned kind);
 /* Adds the messages and bytes of all QPs since the start, and the stage's mbufs, to *out. Callable
  * from any thread. */
 void eng_stage_totals(const struct eng_stage *s, struct eng_totals *out);

@@ -26,6 +26,7 @@ struct outcome {
 	unsigned nsend[2], nrecv[2], records[2], taken[2];
 	struct iw_info info[2];
 	uint64_t counters[2][64], mpa_counters[2][mpa_reason_count];
+	struct rd_latency latency[2];
 	uint64_t consumed[2];
 	int error[2];
 	unsigned errors[2], closes[2], phase[2], kicks[2];
@@ -225,6 +226,7 @@ run_collect(int k)
 	iw_get_info(e->q, &out.info[k]);
 	memcpy(out.counters[k], e->st.counters, sizeof(out.counters[k]));
 	memcpy(out.mpa_counters[k], e->st.mpa_counters, sizeof(out.mpa_counters[k]));
+	out.latency[k] = e->st.latency;
 	out.consumed[k] = e->consumed;
 	out.errors[k] = e->errors;
 	out.error[k] = e->error_code;

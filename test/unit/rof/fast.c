@@ -146,6 +146,7 @@ compare_ends(const struct end *a, const struct end *b)
 	cr_assert_eq(a->rd.state, b->rd.state);
 	cr_assert_eq(a->live, b->live);
 	cr_assert_eq(a->sums, b->sums);
+	cr_assert_arr_eq(&a->st.latency, &b->st.latency, sizeof(a->st.latency));
 }
 
 static void

@@ -251,6 +251,7 @@ turn(struct end *e)
 	uint64_t now = e->pair->now;
 	enum rof_tx_result r;
 
+	e->st.latency.now = now;
 	while (e->up_head != e->up_tail) {
 		struct fa_delivery d = e->up[e->up_head++ % END_QUEUE];
 
