@@ -51,7 +51,8 @@ saker_gateway_create(struct app *a, int uplink, uint32_t mtu, char why[WHY_LEN])
 		.mbufs = a->s.gateway.mbufs,
 		.running = running,
 		.wake = a->s.eng.idle == ENG_IDLE_SLEEP ? saker_gateway_wake : NULL,
-		.wake_arg = a};
+		.wake_arg = a,
+		.keeper = {notify_keep, notify_forget, notify_kept}};
 
 	state.g = gw_create(&cfg, why, WHY_LEN);
 	return state.g == NULL ? -EINVAL : 0;
@@ -177,6 +178,7 @@ gateway_start(struct app *a, char why[WHY_LEN])
 	rc = saker_gateway_add_machines(&a->s, why);
 	if (rc < 0)
 		return rc;
+	notify_forget_rest();
 	rc = rte_ctrl_thread_create(&state.thread, "saker-vms", NULL, tend, state.g);
 	state.tending = rc == 0;
 	return rc == 0 ? 0

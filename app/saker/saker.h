@@ -175,5 +175,13 @@ void priority_leave(void);
 /* ---- notify.c ---- */
 /* Sends `state` to the service manager ($NOTIFY_SOCKET), if there is one. */
 void notify_manager(const char *state);
+/* Implement struct gw_keeper with the service manager's store of descriptors, which it passes to
+ * the next saker. Without a manager they do nothing. */
+void notify_keep(const char *name, int fd);
+void notify_forget(const char *name);
+int notify_kept(const char *name);
+/* Closes and forgets the descriptors that came with the start of this process and that
+ * notify_kept() has not returned. */
+void notify_forget_rest(void);
 
 #endif

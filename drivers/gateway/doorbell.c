@@ -31,18 +31,17 @@
 #define BACKLOG  4
 #define PROTOCOL 0    /* version of the ivshmem protocol */
 #define MEMORY   (-1) /* the message that carries the memory's descriptor */
+#define NAME_LEN 64   /* of a descriptor at the keeper */
 
 struct gw_doorbell {
+	struct gw_doorbell_config cfg;
 	int listen_fd, memory;
-	int fd, ring; /* the connection and its eventfd, or -1 */
-	unsigned nvectors;
+	int fd, ring;               /* the connection and its eventfd, or -1 */
 	int wakes[SHM_BAR_SLOTS];   /* eventfds: the engine writes to wake the program of a slot */
 	int vectors[SHM_BAR_SLOTS]; /* the connection's, which QEMU makes interrupts, or -1 */
 	pthread_t thread;           /* copies from `wakes` to `vectors` */
 	bool copies;                /* it exists */
 	struct sockaddr_un at;
-	void (*wake)(void *arg, int fd, bool on);
-	void *arg;
 	/* Atomic: gw_doorbell_view() reads these from any thread. */
 	bool connected;
 	uint64_t rings, guests, interrupts;
@@ -105,66 +104,93 @@ doorbell_close(int *fds, unsigned n)
 	}
 }
 
-struct gw_doorbell *
-gw_doorbell_create(const char *path, int memory, unsigned nvectors,
-	void (*wake)(void *arg, int fd, bool on), void *arg, char *err, size_t errlen)
-{
-	struct gw_doorbell *d = calloc(1, sizeof(*d));
-	int rc = d == NULL ? -ENOMEM : 0;
+/* ---- What the keeper has of a connection ---- */
 
-	if (rc == 0) {
-		*d = (struct gw_doorbell){.listen_fd = -1,
-			.memory = doorbell_reopen(memory),
-			.fd = -1,
-			.ring = -1,
-			.nvectors = nvectors,
-			.at.sun_family = AF_UNIX,
-			.wake = wake,
-			.arg = arg};
-		memset(d->wakes, -1, sizeof(d->wakes));
-		memset(d->vectors, -1, sizeof(d->vectors));
-		rc = doorbell_eventfds(d->wakes, nvectors);
-		if (rc < 0 || d->memory < 0) {
-			rc = SK_MIN(rc, d->memory);
-		} else if (strlen(path) < sizeof(d->at.sun_path)) {
-			strcpy(d->at.sun_path, path);
-			rc = doorbell_listen_at(d);
-		} else {
-			rc = -ENAMETOOLONG;
-		}
+#define OWN_PARTS 3 /* besides the vectors */
+
+/* Writes the name of part `i` of a connection, which the keeper has under that name, and returns
+ * its descriptor. The vectors' names contain their number: another number of slots finds none. */
+static int *
+doorbell_part(struct gw_doorbell *d, unsigned i, char name[NAME_LEN])
+{
+	static const char *const names[OWN_PARTS] = {"link", "memory", "ring"};
+	int *const fds[OWN_PARTS] = {&d->fd, &d->memory, &d->ring};
+
+	if (i < OWN_PARTS) {
+		snprintf(name, NAME_LEN, "doorbell.%s.%s", names[i], d->cfg.name);
+		return fds[i];
 	}
-	if (rc == 0)
-		return d;
-	snprintf(err, errlen, "the doorbell socket %s cannot be created: %s", path, strerror(-rc));
-	if (d != NULL) {
-		/* A file that exists at the path is not this gw_doorbell's to remove. */
-		d->at.sun_path[0] = '\0';
-		gw_doorbell_destroy(d);
-	}
-	return NULL;
+	i -= OWN_PARTS;
+	snprintf(name, NAME_LEN, "doorbell.%u-of-%u.%s", i, d->cfg.nvectors, d->cfg.name);
+	return &d->vectors[i];
 }
 
-/* Closes the connection. Returns whether a QEMU was connected. */
-static bool
-doorbell_hang_up(struct gw_doorbell *d)
+static unsigned
+doorbell_parts(const struct gw_doorbell *d)
 {
-	bool connected = d->connected;
+	return d->cfg.keeper.keep == NULL ? 0 : OWN_PARTS + d->cfg.nvectors;
+}
 
+static void
+doorbell_keep(struct gw_doorbell *d)
+{
+	char name[NAME_LEN];
+
+	for (unsigned i = 0; i < doorbell_parts(d); i++) {
+		int fd = *doorbell_part(d, i, name);
+
+		d->cfg.keeper.keep(name, fd);
+	}
+}
+
+static void
+doorbell_forget(struct gw_doorbell *d)
+{
+	char name[NAME_LEN];
+
+	for (unsigned i = 0; i < doorbell_parts(d); i++) {
+		doorbell_part(d, i, name);
+		d->cfg.keeper.forget(name);
+	}
+}
+
+/* Closes this process's descriptors of the connection. */
+static void
+doorbell_close_connection(struct gw_doorbell *d)
+{
 	if (d->copies) {
 		pthread_cancel(d->thread);
 		pthread_join(d->thread, NULL);
 		d->copies = false;
 	}
-	doorbell_close(d->vectors, d->nvectors);
+	doorbell_close(d->vectors, d->cfg.nvectors);
 	if (d->ring >= 0) {
-		d->wake(d->arg, d->ring, false);
+		d->cfg.wake(d->cfg.arg, d->ring, false);
 		close(d->ring);
 	}
 	if (d->fd >= 0)
 		close(d->fd);
 	d->fd = d->ring = -1;
 	__atomic_store_n(&d->connected, false, __ATOMIC_RELAXED);
+}
+
+/* Ends the connection. Returns whether a QEMU was connected. */
+static bool
+doorbell_hang_up(struct gw_doorbell *d)
+{
+	bool connected = d->connected;
+
+	if (connected)
+		doorbell_forget(d);
+	doorbell_close_connection(d);
 	return connected;
+}
+
+void
+gw_doorbell_end(struct gw_doorbell *d)
+{
+	if (d != NULL)
+		doorbell_hang_up(d);
 }
 
 void
@@ -172,12 +198,12 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 {
 	if (d == NULL)
 		return;
-	doorbell_hang_up(d);
+	doorbell_close_connection(d);
 	if (d->listen_fd >= 0)
 		close(d->listen_fd);
 	if (d->memory >= 0)
 		close(d->memory);
-	doorbell_close(d->wakes, d->nvectors);
+	doorbell_close(d->wakes, d->cfg.nvectors);
 	if (d->at.sun_path[0] != '\0')
 		unlink(d->at.sun_path);
 	free(d);
@@ -219,10 +245,10 @@ doorbell_copy(void *arg)
 	struct pollfd p[SHM_BAR_SLOTS];
 	uint64_t n;
 
-	for (unsigned i = 0; i < d->nvectors; i++)
+	for (unsigned i = 0; i < d->cfg.nvectors; i++)
 		p[i] = (struct pollfd){.fd = d->wakes[i], .events = POLLIN};
-	while (poll(p, d->nvectors, -1) >= 0 || errno == EINTR)
-		for (unsigned i = 0; i < d->nvectors; i++)
+	while (poll(p, d->cfg.nvectors, -1) >= 0 || errno == EINTR)
+		for (unsigned i = 0; i < d->cfg.nvectors; i++)
 			/* EAGAIN: the vector's eventfd is full, and thus not yet read. */
 			if (read(d->wakes[i], &n, sizeof(n)) == (ssize_t)sizeof(n) &&
 				write(d->vectors[i], &one, sizeof(one)) > 0)
@@ -230,18 +256,30 @@ doorbell_copy(void *arg)
 	return NULL;
 }
 
-/* Sends a new connection the eventfds of its own vectors, in their order, and starts to copy. */
+/* Sends a new connection the eventfds of its own vectors, in their order. */
 static bool
 doorbell_vectors(struct gw_doorbell *d)
 {
-	if (doorbell_eventfds(d->vectors, d->nvectors) < 0)
+	if (doorbell_eventfds(d->vectors, d->cfg.nvectors) < 0)
 		return false;
-	for (unsigned i = 0; i < d->nvectors; i++)
+	for (unsigned i = 0; i < d->cfg.nvectors; i++)
 		if (!doorbell_send(d, SHM_BAR_PEER_GUEST, d->vectors[i]))
 			return false;
+	return true;
+}
+
+/* Begins to copy wake-ups to the connection's vectors, and lets its eventfd wake the poller. */
+static bool
+doorbell_connected(struct gw_doorbell *d)
+{
 	d->copies =
 		rte_ctrl_thread_create(&d->thread, "saker-vectors", NULL, doorbell_copy, d) == 0;
-	return d->copies;
+	if (!d->copies)
+		return false;
+	__atomic_store_n(&d->connected, true, __ATOMIC_RELAXED);
+	doorbell_count(&d->guests, 1);
+	d->cfg.wake(d->cfg.arg, d->ring, true);
+	return true;
 }
 
 /* Sends a new connection the protocol's version, its peer number, the memory and the eventfds. */
@@ -252,13 +290,93 @@ doorbell_greet(struct gw_doorbell *d, int fd)
 	d->ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (d->ring < 0 || !doorbell_send(d, PROTOCOL, -1) ||
 		!doorbell_send(d, SHM_BAR_PEER_GUEST, -1) || !doorbell_send(d, MEMORY, d->memory) ||
-		!doorbell_send(d, SHM_BAR_PEER_SAKER, d->ring) || !doorbell_vectors(d)) {
-		doorbell_hang_up(d);
-		return;
+		!doorbell_send(d, SHM_BAR_PEER_SAKER, d->ring) || !doorbell_vectors(d) ||
+		!doorbell_connected(d))
+		doorbell_close_connection(d);
+	else
+		doorbell_keep(d);
+}
+
+/* Returns whether two descriptors are of one file. */
+static bool
+doorbell_same_file(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* Continues the connection that an earlier saker had, if the keeper has all of it, and QEMU has the
+ * memory that the machine still has. */
+static void
+doorbell_resume(struct gw_doorbell *d)
+{
+	int memory = d->memory;
+	bool whole = doorbell_parts(d) > 0;
+	char name[NAME_LEN];
+
+	d->memory = -1;
+	for (unsigned i = 0; i < doorbell_parts(d); i++) {
+		int *fd = doorbell_part(d, i, name);
+
+		*fd = d->cfg.keeper.kept(name);
+		whole &= *fd >= 0;
 	}
-	__atomic_store_n(&d->connected, true, __ATOMIC_RELAXED);
-	doorbell_count(&d->guests, 1);
-	d->wake(d->arg, d->ring, true);
+	whole = whole && doorbell_same_file(d->memory, memory);
+	if (d->memory >= 0)
+		close(d->memory);
+	d->memory = memory;
+	if (whole && doorbell_connected(d))
+		return;
+	doorbell_close_connection(d);
+	doorbell_forget(d);
+}
+
+/* Opens what a machine without a QEMU has. Returns 0 or -errno. */
+static int
+doorbell_open(struct gw_doorbell *d)
+{
+	int rc = doorbell_eventfds(d->wakes, d->cfg.nvectors);
+
+	d->memory = doorbell_reopen(d->cfg.memory);
+	if (rc < 0 || d->memory < 0)
+		return SK_MIN(rc, d->memory);
+	if (strlen(d->cfg.path) >= sizeof(d->at.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(d->at.sun_path, d->cfg.path);
+	return doorbell_listen_at(d);
+}
+
+struct gw_doorbell *
+gw_doorbell_create(const struct gw_doorbell_config *cfg, char *err, size_t errlen)
+{
+	struct gw_doorbell *d = calloc(1, sizeof(*d));
+	int rc = -ENOMEM;
+
+	if (d != NULL) {
+		*d = (struct gw_doorbell){.cfg = *cfg,
+			.listen_fd = -1,
+			.memory = -1,
+			.fd = -1,
+			.ring = -1,
+			.at.sun_family = AF_UNIX};
+		memset(d->wakes, -1, sizeof(d->wakes));
+		memset(d->vectors, -1, sizeof(d->vectors));
+		rc = doorbell_open(d);
+	}
+	if (rc == 0) {
+		doorbell_resume(d);
+		return d;
+	}
+	snprintf(err, errlen, "the doorbell socket %s cannot be created: %s", cfg->path,
+		strerror(-rc));
+	if (d != NULL) {
+		/* A file that exists at the path is not this gw_doorbell's to remove. */
+		d->at.sun_path[0] = '\0';
+		gw_doorbell_destroy(d);
+	}
+	return NULL;
 }
 
 /* Reads the eventfd. Returns how often it was written to since the last call. */
@@ -288,7 +406,7 @@ gw_doorbell_tend(struct gw_doorbell *d)
 	n = doorbell_rung(d);
 	if (n > 0) {
 		doorbell_count(&d->rings, n);
-		d->wake(d->arg, d->ring, true);
+		d->cfg.wake(d->cfg.arg, d->ring, true);
 	}
 	/* A client of this protocol sends nothing, so any byte ends the connection. */
 	if (recv(d->fd, scrap, sizeof(scrap), MSG_DONTWAIT) >= 0 ||

@@ -14,6 +14,7 @@
 
 #include "../../lib/command/output.h"
 #include "bar.h"
+#include "doorbell.h"
 #include "switch.h"
 
 #define GW_NAME_MAX  24
@@ -39,6 +40,8 @@ struct gw_config {
 	 * NULL: the poller never sleeps. */
 	int (*wake)(void *arg, int fd, bool on);
 	void *wake_arg;
+	/* Keeps the doorbells' connections for the next saker. Zeros: nothing does. */
+	struct gw_keeper keeper;
 };
 
 /* Starts the uplink and creates the switch, without machines. Returns NULL on failure, with one

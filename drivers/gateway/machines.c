@@ -143,6 +143,7 @@ machines_tend_one(struct gw *g, unsigned i, uint64_t now)
 			break;
 		sk_log(SK_LOG_INFO, "machine %s was removed", vm->cfg.name);
 		g->vms[i] = NULL;
+		gw_doorbell_end(vm->doorbell);
 		gw_vm_free(vm);
 		break;
 	}

@@ -192,8 +192,15 @@ gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct
 		rc = vm->bar == NULL ? -EINVAL : nic_start(g, vm, err, errlen);
 	}
 	if (rc == 0 && vm->cfg.doorbell[0] != '\0') {
-		vm->doorbell = gw_doorbell_create(vm->cfg.doorbell, gw_bar_fd(vm->bar),
-			vm->cfg.slots, vm_wake, g, err, errlen);
+		const struct gw_doorbell_config dc = {.path = vm->cfg.doorbell,
+			.name = vm->cfg.name,
+			.memory = gw_bar_fd(vm->bar),
+			.nvectors = vm->cfg.slots,
+			.wake = vm_wake,
+			.arg = g,
+			.keeper = g->cfg.keeper};
+
+		vm->doorbell = gw_doorbell_create(&dc, err, errlen);
 		rc = vm->doorbell == NULL ? -EINVAL : 0;
 		if (rc == 0)
 			gw_bar_wakes(vm->bar, gw_doorbell_wakes(vm->doorbell));

@@ -126,15 +126,34 @@ wake(void *arg, int fd, bool on)
 	woken.fd = fd;
 }
 
+static struct gw_doorbell_config
+config(int memory)
+{
+	return (struct gw_doorbell_config){.path = path,
+		.name = "m",
+		.memory = memory,
+		.nvectors = VECTORS,
+		.wake = wake,
+		.arg = &woken};
+}
+
 static void
-server(int memory)
+server_of(const struct gw_doorbell_config *cfg)
 {
 	char err[256];
 
 	snprintf(path, sizeof(path), "/tmp/saker-bell-%d", getpid());
 	memset(&woken, 0, sizeof(woken));
-	d = gw_doorbell_create(path, memory, VECTORS, wake, &woken, err, sizeof(err));
+	d = gw_doorbell_create(cfg, err, sizeof(err));
 	cr_assert_not_null(d, "%s", err);
+}
+
+static void
+server(int memory)
+{
+	const struct gw_doorbell_config cfg = config(memory);
+
+	server_of(&cfg);
 }
 
 static struct gw_doorbell_view
@@ -334,22 +353,162 @@ Test(doorbell, a_machine_that_comes_back_has_a_bell_of_its_own)
 	gw_doorbell_destroy(d);
 }
 
+static bool
+refused(const char *at, int memory, char *err, size_t errlen)
+{
+	struct gw_doorbell_config cfg = config(memory);
+
+	cfg.path = at;
+	return gw_doorbell_create(&cfg, err, errlen) == NULL;
+}
+
 Test(doorbell, a_socket_that_cannot_be_made_is_named)
 {
 	int memory = memfd_create("memory", MFD_CLOEXEC);
 	char err[256], lengthy[256];
 
-	cr_assert_null(
-		gw_doorbell_create("/nowhere/x", memory, VECTORS, wake, NULL, err, sizeof(err)));
+	cr_assert(refused("/nowhere/x", memory, err, sizeof(err)));
 	cr_assert_not_null(strstr(err, "/nowhere/x"));
 	memset(lengthy, 'x', sizeof(lengthy));
 	lengthy[200] = '\0';
-	cr_assert_null(gw_doorbell_create(lengthy, memory, VECTORS, wake, NULL, err, sizeof(err)));
+	cr_assert(refused(lengthy, memory, err, sizeof(err)));
 	/* A socket that is in use stays. */
 	server(memory);
-	cr_assert_null(gw_doorbell_create(path, memory, VECTORS, wake, NULL, err, sizeof(err)));
+	cr_assert(refused(path, memory, err, sizeof(err)));
 	cr_assert_eq(access(path, F_OK), 0);
 	gw_doorbell_destroy(d);
+}
+
+/* ---- A saker that ends, and the next one ---- */
+
+#define STORE 16
+
+/* The service manager: descriptors by name. */
+static struct {
+	char name[64];
+	int fd;
+} store[STORE];
+
+static void
+keep(const char *name, int fd)
+{
+	for (unsigned i = 0; i < STORE; i++)
+		if (store[i].name[0] == '\0') {
+			snprintf(store[i].name, sizeof(store[i].name), "%s", name);
+			store[i].fd = dup(fd);
+			return;
+		}
+	cr_assert_fail("the store is full");
+}
+
+static void
+forget(const char *name)
+{
+	for (unsigned i = 0; i < STORE; i++)
+		if (strcmp(store[i].name, name) == 0) {
+			store[i].name[0] = '\0';
+			close(store[i].fd);
+		}
+}
+
+static int
+kept(const char *name)
+{
+	for (unsigned i = 0; i < STORE; i++)
+		if (strcmp(store[i].name, name) == 0)
+			return dup(store[i].fd);
+	return -1;
+}
+
+static unsigned
+stored(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < STORE; i++)
+		n += store[i].name[0] != '\0';
+	return n;
+}
+
+/* Starts a saker with a keeper, for a machine with `n` slots. */
+static void
+server_kept(int memory, unsigned n)
+{
+	struct gw_doorbell_config cfg = config(memory);
+
+	cfg.nvectors = n;
+	cfg.keeper = (struct gw_keeper){keep, forget, kept};
+	server_of(&cfg);
+}
+
+/* Checks that QEMU and saker interrupt each other. */
+static void
+both_ways(const struct qemu *q)
+{
+	uint64_t rings = look().rings;
+
+	for (unsigned i = 0; i < VECTORS; i++) {
+		engine_wakes(i);
+		interrupted(q, i);
+	}
+	ring(q, 1);
+	gw_doorbell_tend(d);
+	cr_assert_eq(look().rings, rings + 1);
+}
+
+Test(doorbell, the_next_saker_continues_the_connection_of_a_qemu_that_does_not_notice)
+{
+	int memory = memfd_create("memory", MFD_CLOEXEC);
+	struct pollfd p = {.events = POLLIN};
+	struct qemu q;
+
+	server_kept(memory, VECTORS);
+	join(&q);
+	cr_assert_eq(stored(), 3 + VECTORS);
+	p.fd = q.fd;
+	for (unsigned k = 0; k < 3; k++) {
+		both_ways(&q);
+		gw_doorbell_destroy(d);
+		cr_assert_eq(poll(&p, 1, 0), 0, "QEMU sees an end");
+		cr_assert_eq(stored(), 3 + VECTORS);
+		server_kept(memory, VECTORS);
+		cr_assert(look().connected);
+		cr_assert_eq(woken.on, 1);
+	}
+	both_ways(&q);
+	qemu_end(&q);
+	cr_assert(gw_doorbell_tend(d));
+	cr_assert_not(look().connected);
+	cr_assert_eq(stored(), 0);
+	join(&q);
+	both_ways(&q);
+	gw_doorbell_end(d);
+	cr_assert_eq(stored(), 0, "the machine was removed");
+	gw_doorbell_destroy(d);
+	qemu_end(&q);
+	close(memory);
+}
+
+/* One of which a part is missing, with another memory, with another number of slots. */
+Test(doorbell, a_connection_that_does_not_fit_the_machine_is_forgotten)
+{
+	int memory = memfd_create("memory", MFD_CLOEXEC), other = memfd_create("x", MFD_CLOEXEC);
+	struct qemu q;
+
+	for (unsigned k = 0; k < 3; k++) {
+		server_kept(memory, VECTORS);
+		join(&q);
+		gw_doorbell_destroy(d);
+		if (k == 0)
+			forget("doorbell.ring.m");
+		server_kept(k == 1 ? other : memory, k == 2 ? VECTORS - 1 : VECTORS);
+		cr_assert_not(look().connected);
+		cr_assert_eq(stored(), k == 2 ? VECTORS : 0, "those of slots have other names");
+		gw_doorbell_destroy(d);
+		qemu_end(&q);
+	}
+	close(memory);
+	close(other);
 }
 
 /* ---- A machine, and a host that sleeps ---- */
