@@ -3,9 +3,9 @@
 #
 # Runs the programs of app/examples between two sakers, on iWARP and on Falcon: each client with
 # each server, the verbs program under saker-run. The server must print the text that the client
-# writes.
+# writes. Then the README's transcript, with its own sakers.
 . "$(dirname "$0")/common.sh"
-install_packages jq || skip "jq cannot be installed"
+install_packages jq rdmacm-utils || skip "Debian's jq and rdmacm-utils cannot be installed"
 examples=$build/app/examples
 [ -x "$examples/verbs" ] || skip "the verbs library is not built"
 take_memory 400
@@ -53,4 +53,8 @@ for device in iwarp falcon; do
         done
     done
 done
+for s in a b; do kill "${pid[$s]}"; ends $s 60; done
+mkdir "$work/readme"
+timeout 300 test/interop/readme.py "$(realpath "$build")" "$work/readme" "${memory[*]}" ||
+    fail "the README's transcript"
 echo PASS
