@@ -16,37 +16,44 @@ applies(const struct eng_rates_config *row, const struct ctl_client *cl)
 	return !cl->flat && row->uid == cl->tenant ? 2 : 0;
 }
 
+/* The first row of each kind that applies to a client, or NULL. */
+struct rates_rows {
+	const struct eng_rates_config *user, *client;
+};
+
+static struct rates_rows
+rates_find(const struct eng_control *c, const struct ctl_client *cl)
+{
+	struct rates_rows found = {NULL, NULL};
+
+	for (unsigned i = 0; i < ENG_MAX_RATES; i++) {
+		const struct eng_rates_config *row = &c->cfg->rates[i];
+		unsigned which = applies(row, cl);
+
+		if (which == 1 && found.client == NULL)
+			found.client = row;
+		if (which == 2 && found.user == NULL)
+			found.user = row;
+	}
+	return found;
+}
+
 void
 ctl_client_rates(const struct eng_control *c, const struct ctl_client *cl, struct eng_rates *client,
 	struct eng_rates *user)
 {
-	unsigned found = 0;
+	struct rates_rows rows = rates_find(c, cl);
 
-	*client = *user = (struct eng_rates){0};
-	for (unsigned i = 0; i < ENG_MAX_RATES; i++) {
-		const struct eng_rates_config *row = &c->cfg->rates[i];
-		unsigned which = applies(row, cl) & ~found;
-
-		if (which == 1)
-			*client = row->rates;
-		if (which == 2)
-			*user = row->rates;
-		found |= which;
-	}
+	*client = rows.client != NULL ? rows.client->rates : (struct eng_rates){0};
+	*user = rows.user != NULL ? rows.user->rates : (struct eng_rates){0};
 }
 
 void
 ctl_client_class(const struct eng_control *c, struct ctl_client *cl)
 {
-	const struct eng_rates_config *of[2] = {NULL, NULL}; /* the user's row, the client's */
+	struct rates_rows rows = rates_find(c, cl);
+	const struct eng_rates_config *const of[] = {rows.user, rows.client};
 
-	for (unsigned i = ENG_MAX_RATES; i > 0; i--) {
-		const struct eng_rates_config *row = &c->cfg->rates[i - 1];
-		unsigned which = applies(row, cl);
-
-		if (which != 0)
-			of[which == 1] = row;
-	}
 	cl->class =
 		(struct shm_class){.set = SHM_CLASS_TRAFFIC | SHM_CLASS_PRIORITY | SHM_CLASS_FLOW};
 	for (unsigned i = 0; i < 2; i++) {

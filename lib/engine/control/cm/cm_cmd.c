@@ -248,14 +248,6 @@ cm_reject(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 /* ---- Disconnecting ---- */
 
-static void
-disconnecting(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
-{
-	if (op->status < 0)
-		ctl_refuse(c, &op->reply, op->status, "the QP was destroyed meanwhile");
-	ctl_op_reply(c, op);
-}
-
 int
 cm_disconnect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -268,7 +260,7 @@ cm_disconnect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.cm.qp);
 	if (q->state != CM_ESTABLISHED && q->state != CM_CLOSED)
 		return ctl_refuse(c, m, -ENOTCONN, "QP %u is not connected", m->body.cm.qp);
-	op = ctl_op_new(c, cl, m, NULL, disconnecting);
+	op = ctl_op_new(c, cl, m, NULL, ctl_op_finish_qp);
 	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);

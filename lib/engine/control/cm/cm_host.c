@@ -326,12 +326,6 @@ ctl_ah_free(struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah)
 	ah_put(c, cl, ah);
 }
 
-static void
-ah_added(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
-{
-	ctl_op_reply(c, op);
-}
-
 static int
 ah_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -379,7 +373,7 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return m->status;
 	}
 	ah = calloc(1, sizeof(*ah));
-	op = ah != NULL ? ctl_op_new(c, cl, m, ah, ah_added) : NULL;
+	op = ah != NULL ? ctl_op_new(c, cl, m, ah, ctl_op_finish) : NULL;
 	if (op == NULL) {
 		ctl_give(c, cl, CTL_POOL_AH);
 		free(ah);

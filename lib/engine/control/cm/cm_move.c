@@ -8,19 +8,11 @@
 #define RETRY_MAX     7
 #define RNR_TIMER_MAX 31
 
-static void
-moved(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
-{
-	if (op->status < 0)
-		ctl_refuse(c, &op->reply, op->status, "the QP was destroyed meanwhile");
-	ctl_op_reply(c, op);
-}
-
 /* Sends a command about the QP to its engine stage, and the reply after the answer. */
 static int
 on_stage(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, enum eng_ctl_type type)
 {
-	struct ctl_op *op = ctl_op_new(c, q->client, m, NULL, moved);
+	struct ctl_op *op = ctl_op_new(c, q->client, m, NULL, ctl_op_finish_qp);
 	struct ctl_msg *msg;
 
 	if (op == NULL)
@@ -185,7 +177,7 @@ ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (q->reset != NULL)
 		return ctl_refuse(c, m, -EBUSY, "QP %u is being reset", w->qp);
 	if (q->qp->type == SHM_UD && w->state >= RD_QP_INIT && w->state <= RD_QP_RTS)
-		return cm_datagram_move(c, q, m, moved);
+		return cm_datagram_move(c, q, m, ctl_op_finish_qp);
 	switch (w->state) {
 	case RD_QP_RESET:
 		return to_reset(c, q, m);

@@ -422,6 +422,10 @@ void ctl_op_send_transport(
 void ctl_op_send_stage(struct eng_control *c, struct ctl_op *op, unsigned stage, struct ctl_msg *m);
 /* Sends the reply, unless the operation is quiet, and frees the operation. */
 void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
+/* Implement ctl_finish for an operation that ends with its reply alone. The second one is for a
+ * command about a QP, which a stage refuses when the QP does not exist any more. */
+void ctl_op_finish(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last);
+void ctl_op_finish_qp(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last);
 
 /* ---- Classes of packets: class.c ---- */
 

@@ -187,3 +187,17 @@ ctl_op_reply(struct eng_control *c, struct ctl_op *op)
 		ctl_client_send(c, op->client, &op->reply, reply_len(c, &op->reply));
 	ctl_op_free(c, op);
 }
+
+void
+ctl_op_finish(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	ctl_op_reply(c, op);
+}
+
+void
+ctl_op_finish_qp(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	if (op->status < 0)
+		ctl_refuse(c, &op->reply, op->status, "the QP was destroyed meanwhile");
+	ctl_op_reply(c, op);
+}

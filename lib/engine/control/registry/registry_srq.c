@@ -209,12 +209,6 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 /* ---- The limit ---- */
 
-static void
-limit_set(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
-{
-	ctl_op_reply(c, op);
-}
-
 int
 ctl_srq_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -229,7 +223,7 @@ ctl_srq_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	rc = limit_check(c, m, s->eng.depth);
 	if (rc < 0)
 		return rc;
-	op = ctl_op_new(c, cl, m, s, limit_set);
+	op = ctl_op_new(c, cl, m, s, ctl_op_finish);
 	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, ENG_CE_SRQ_LIMIT, NULL);
