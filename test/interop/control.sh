@@ -3,9 +3,10 @@
 #
 # The control socket and sakerctl: one command, many, completion, JSON, refusals with their sentence
 # and exit status, clients that do not behave, and the end of saker. A second saker gives the shown
-# connections a peer.
+# connections a peer, and dpdk-dumpcap captures from a third one.
 . "$(dirname "$0")/common.sh"
-install_packages jq tshark python3-prometheus-client || skip "packages cannot be installed"
+install_packages jq tshark python3-prometheus-client dpdk-dev iputils-ping ||
+    skip "packages cannot be installed"
 [ -x "$build/app/sakerctl" ] || fail "sakerctl is not built"
 take_memory 500 >/dev/null
 wire_a=(--config "$work/a.ini" --address "0=10.5.0.1/24") wire_b=(--address "0=10.5.0.2/24")
@@ -256,6 +257,28 @@ frames() { tshark -r "$work/frames.pcapng" -Y "$1" 2>"$work/tshark.log" | wc -l;
 [ "$(frames "tcp.srcport == 7000")" -gt 10 ] && [ "$(frames "tcp.dstport == 7000")" -gt 10 ] ||
     fail "the capture lacks a direction"
 gives 1 "cannot be created: File exists" ctl capture start "$work/frames.pcapng"
+
+say "a capture by dpdk-dumpcap, a second process"
+# That needs memory in files, as saker has it without --in-memory.
+[ "${memory[0]}" = --in-memory ] || skip "no huge pages, which dpdk-dumpcap needs; the rest passed"
+mkdir "$work/huge"
+trap 'umount -l "$work/huge"; end_all' EXIT
+mount -t hugetlbfs none "$work/huge" || fail "hugetlbfs"
+memory=(--huge-dir "$work/huge" -m 256)
+saker c 0@0 "net_tap0,iface=sk$$" -- --idle sleep --address 0=198.18.7.1/30
+ip addr add 198.18.7.2/30 dev "sk$$" || fail "the tap's address"
+start dumpcap dpdk-dumpcap "--file-prefix=sktest$$c" -i 0 -c 20 -w "$work/dumpcap.pcapng"
+pings() { timeout 20 ping -q -c 1 -W 5 198.18.7.1 >"$work/ping.log"; }
+captured() { pings && has_ended dumpcap; }
+until_true 100 captured || fail "dpdk-dumpcap captures nothing"
+ends dumpcap 1 || fail "dpdk-dumpcap fails"
+for type in 8 0; do
+    [ "$(tshark -r "$work/dumpcap.pcapng" -Y "icmp.type == $type" 2>/dev/null | wc -l)" -gt 5 ] ||
+        fail "dpdk-dumpcap lacks ICMP messages of type $type"
+done
+pings || fail "saker does not answer after the capture"
+kill "${pid[c]}"
+ends c 20 || fail "saker c ends with $?"
 
 say "many commands, and the end of a reader"
 printf '# a comment\n\nshow loops\n  show neighbors\n' | ctl >"$work/out.log" || fail "two commands"
