@@ -87,6 +87,8 @@ ipv6() {
 # The home stage of a connection receives its frames: only the others are handed off.
 spread() {
     local before after
+    # With two queues, the connections of one stage would send nothing.
+    [[ $model != e1000* ]] || { is a rx_queues 1 && is a tx_queues 1; } || return 1
     exchange 10.5.0.2 || return 1
     has_rss || return 0
     is a rx_queues 2 || return 1
@@ -172,6 +174,10 @@ is_broken() {
     test/interop/guest.py ask "info virtio-status /machine/peripheral/nic0/virtio-backend" |
         grep "broken: *true"
 }
+# The driver reports two queues for the 82540EM, which has one and never sends what the second one
+# accepts. Frames of testpmd show it without saker, which uses one queue. Until it did, a connection
+# over e1000 with two transport stages stalled, if its home was the second one.
+second_queue() { nic queues "$(pci 1)"; }
 
 boot() {
     local mtu=''
@@ -234,6 +240,7 @@ for model in $models; do
         case_passes "iWARP and Falcon by RSS" spread
         case_passes "Falcon, IPv6" exchange fd05::2 falcon
         case_passes "end" nic stop
+        [ "$model" != e1000 ] || case_passes "testpmd: a second queue sends nothing" second_queue
     fi
     if group sleep && [ "$model" != e1000 ]; then # it has no MSI-X and no root port
         case_passes "start, idle = sleep" starts 1 1500 idle=sleep

@@ -228,6 +228,20 @@ start_with_mtu(struct eng_port *p, char *err, size_t errlen)
 	return engine_port_refuse(err, errlen, p, "refuses the MTU", set);
 }
 
+/* Sets the queues: one of each kind for each stage, as far as the port has them. The driver of
+ * net_e1000_em reports two for all its NICs. The 82540EM has one, and never sends what the second
+ * one accepts; and on none of them does the driver spread received frames. */
+static void
+choose_queues(const struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info,
+	const struct attempt *a)
+{
+	p->rx_queues = p->tx_queues = 1;
+	if (!(a->wishes & WISH_QUEUES) || strcmp(info->driver_name, "net_e1000_em") == 0)
+		return;
+	p->rx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info->max_rx_queues);
+	p->tx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info->max_tx_queues);
+}
+
 /* Configures the port with the features of `a`, sets up its queues and starts it. Returns 0, or
  * -errno with a sentence in `err`. */
 static int
@@ -246,11 +260,7 @@ bring_up(struct eng *e, struct eng_port *p, const struct eng_port_config *pc,
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &a->rxd, &a->txd);
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "refuses the numbers of descriptors", rc);
-	p->rx_queues = p->tx_queues = 1;
-	if (a->wishes & WISH_QUEUES) {
-		p->rx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info->max_rx_queues);
-		p->tx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info->max_tx_queues);
-	}
+	choose_queues(e, p, info, a);
 	choose_offloads(p, pc, info, &conf, a);
 	p->rss = 0;
 	if (a->wishes & WISH_RSS)

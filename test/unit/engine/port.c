@@ -278,6 +278,17 @@ Test(engine_port, a_port_that_refuses_all_it_offers_carries_plain_frames)
 	ended();
 }
 
+Test(engine_port, the_82540em_has_one_queue_although_its_driver_reports_two)
+{
+	struct eng_port_view v;
+
+	driver.name = "net_e1000_em";
+	v = created();
+	cr_assert_eq(v.rx_queues, 1);
+	cr_assert_eq(v.tx_queues, 1);
+	ended();
+}
+
 Test(engine_port, the_segments_of_a_tso_frame_are_those_that_the_port_permits)
 {
 	struct eng_port_view v;
