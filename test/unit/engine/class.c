@@ -31,9 +31,31 @@ static struct wish {
 } wish[2];
 static struct seen {
 	unsigned frames[2], ect[2];
+	unsigned inner; /* packets of Falcon with an inner header, of the same class */
 	uint32_t flow[2];
 	unsigned labelled; /* packets of Falcon with the label of the first one */
 } seen[2];
+
+/* Checks the inner IP header of a packet in tunnel mode (Falcon 7.1.2): its class is that of the
+ * outer one. */
+static void
+look_inside(const struct wire_pkt *pkt, const uint8_t *udp, struct seen *s)
+{
+	struct wire_psp psp;
+	struct wire_ip in;
+	int n = wire_psp_parse(&psp, udp, pkt->payload_len);
+
+	cr_assert_gt(n, 0);
+	if (psp.next == PSP_NEXT_FALCON)
+		return;
+	udp += n;
+	n = psp.next == PSP_NEXT_IP4 ? wire_ip4_parse(&in, udp, pkt->payload_len - (uint32_t)n)
+				     : wire_ip6_parse(&in, udp, pkt->payload_len - (uint32_t)n);
+	cr_assert_gt(n, 0);
+	cr_assert_eq(in.dscp, pkt->ip.dscp, "inside %u, outside %u", in.dscp, pkt->ip.dscp);
+	cr_assert_eq(in.ecn, IP_ECN_ECT0);
+	s->inner++;
+}
 
 static void
 look(struct rte_mbuf *m, int node)
@@ -55,6 +77,8 @@ look(struct rte_mbuf *m, int node)
 	cr_assert_eq(pkt.eth.pcp, w->pcp, "to %d: %u", node, pkt.eth.pcp);
 	cr_assert_neq(pkt.ip.ecn, IP_ECN_ECT1);
 	s->ect[udp] += pkt.ip.ecn == IP_ECN_ECT0;
+	if (udp)
+		look_inside(&pkt, at + pkt.payload, s);
 	if (pkt.eth.type != ETH_IPV6)
 		return;
 	if (s->flow[udp] == 0)
@@ -100,6 +124,25 @@ with_default(struct eng_config *cfg, int node)
 			.uid = ENG_NO_UID,
 			.traffic_class = 46 << 2,
 			.priority = 5};
+}
+
+/* Tunnel mode, with outer addresses of their own. */
+static void
+with_tunnel(struct eng_config *cfg, int node)
+{
+	cfg->falcon.tunnel = cfg->falcon.pcid = true;
+	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
+	cfg->falcon.tunnel_source = pair_addr(node == 0 ? "fd00:7::1" : "fd00:7::2");
+	cfg->ifs[cfg->nifs] = cfg->ifs[0];
+	cfg->ifs[cfg->nifs].addr = cfg->falcon.tunnel_source;
+	cfg->ifs[cfg->nifs++].prefix = 64;
+}
+
+static void
+with_tunnel_ip6(struct eng_config *cfg, int node)
+{
+	with_ip6(cfg, node);
+	with_tunnel(cfg, node);
 }
 
 static void
@@ -330,6 +373,34 @@ Test(engine_class, packets_of_falcon_and_acknowledgements_carry_the_dscp)
 Test(engine_class, packets_of_falcon_over_ipv6_begin_with_the_flow_label)
 {
 	falcon_carries(true);
+}
+
+/* The inner addresses are IPv4 or IPv6, the outer ones IPv6. */
+static void
+tunnel_carries(void (*tweak)(struct eng_config *cfg, int node))
+{
+	start(tweak);
+	wish_dscp(1, 34, 34);
+	wish_dscp(0, SKIP, 10);
+	connect_with(SAKER_FALCON, TCP_CLASS(34 << 2), none, TCP_CLASS(10 << 2));
+	for (unsigned i = 0; i < 20; i++)
+		frig_works();
+	for (int i = 0; i < 2; i++) {
+		cr_assert_gt(seen[i].inner, 20);
+		cr_assert_eq(seen[i].inner, seen[i].frames[1]);
+		cr_assert_eq(seen[i].ect[1], seen[i].frames[1]);
+	}
+	stop();
+}
+
+Test(engine_class, both_headers_of_a_tunnel_carry_the_dscp_falcon_7_1_2)
+{
+	tunnel_carries(with_tunnel);
+}
+
+Test(engine_class, both_headers_of_a_tunnel_for_ipv6_carry_the_dscp_falcon_7_1_2)
+{
+	tunnel_carries(with_tunnel_ip6);
 }
 
 Test(engine_class, a_qp_that_the_program_moves_has_the_class_of_the_move)
