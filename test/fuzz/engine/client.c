@@ -341,6 +341,17 @@ fill_srq(struct client *c, struct input *in, struct shm_msg *m)
 	}
 }
 
+/* Returns the class of packets that two operands select. Most values fit; patch() sets those that do
+ * not. */
+static struct shm_class
+class_of(unsigned how, unsigned more)
+{
+	return (struct shm_class){.set = (how ^ more >> 4) & 7,
+		.traffic_class = (uint8_t)(how << 4 | more >> 4),
+		.priority = more & 7,
+		.flow_label = (how << 12 | more << 4) & 0xfffff};
+}
+
 static void
 fill_qp(struct client *c, struct input *in, struct shm_msg *m)
 {
@@ -358,6 +369,7 @@ fill_qp(struct client *c, struct input *in, struct shm_msg *m)
 		.sig_all = how >> 7 & 1,
 		.transport = how & 1,
 		.type = how >> 1 & 3,
+		.class = class_of(how, more),
 		.xrcd = (how >> 1 & 3) == SHM_XRC_RECV ? client_handle(c, THING_XRCD, more & 15)
 						       : SHM_NONE};
 }
@@ -379,7 +391,8 @@ fill_move(struct client *c, struct client *other, struct input *in, struct shm_m
 		.access = 15,
 		.qkey = 0x1111,
 		.remote_qpn = peer != NULL ? peer->number : 0,
-		.remote = other->w->addr[other->side]};
+		.remote = other->w->addr[other->side],
+		.class = class_of(which, how)};
 	if ((how & 15) == 7) { /* a QP that the connection manager connects */
 		m->body.move.state = RD_QP_RTS;
 		m->body.move.remote_qpn = 0;
@@ -411,6 +424,7 @@ fill_cm(struct client *c, struct client *other, struct input *in, struct shm_msg
 	cm->dialect = (more >> 6 & 3) % 3;
 	cm->space = m->op == SHM_LISTEN ? more & 1 : 0;
 	cm->private_len = more & 16 ? 100 : 0;
+	cm->class = class_of(how, more);
 }
 
 static void
@@ -481,6 +495,7 @@ client_fill(struct client *c, struct client *other, struct input *in, struct shm
 	case SHM_AH_CREATE:
 		m->body.ah.pd = client_handle(c, THING_PD, 0);
 		m->body.ah.remote = other->w->addr[other->side];
+		m->body.ah.class = class_of(c->n[THING_AH], 0);
 		break;
 	case SHM_XRCD_OPEN:
 		m->body.xrcd.create = 1;
