@@ -143,13 +143,67 @@ of_machine() { control host -j show vms | jq -r ".machines[] | select(.machine =
 listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
 nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }
 
+# ---- Verbs programs between two sakers ----
+
+late=$(realpath -m "$interop/late.so")
+verbs=$(realpath -m "$build/drivers/verbs/libsaker-verbs.so")
+# at WHERE PROGRAM ARGS...: runs the program on saker WHERE. There are more programs than cores, and
+# programs poll their memory or a CQ. The sakers sleep when they have no work, so they run first.
+at() {
+    local launch=("$build/app/saker-run" --poll yield --socket "$work/$1.sock")
+    # late.so intercepts calls of the program, so it stands in front of the library.
+    [ -z "${patience-}" ] || launch=(env SAKER_POLL=yield SAKER_SOCKET="$work/$1.sock"
+        LATE_MS="$patience" LD_PRELOAD="$late:$verbs")
+    shift
+    launch=(nice -n 19 timeout -k 5 120 "${launch[@]}" "$@")
+    # In the background the subshell becomes the program, so that a signal to it reaches the
+    # program.
+    [ "$BASHPID" = $$ ] || exec "${launch[@]}"
+    "${launch[@]}"
+}
 # perftest's client over rdma_cm may connect before its server listens, and is then refused (late.c
 # has the reason). The server ends after that, so both start again, the client with a longer delay
 # (patiences, in milliseconds).
-# shellcheck disable=SC2034 # for the scripts that source this
-patiences=("" 500 2000 8000) late=$(realpath -m "$interop/late.so")
+patiences=("" 500 2000 8000)
 too_early() { # too_early NAME
     grep -qsE "REJECTED; error: (-111|8)\.|Connection refused" "$work/$1.log"
+}
+# patiently NAME COMMAND...: runs the command, which starts NAME.server and runs NAME.client, with
+# each $patience until it succeeds.
+patiently() {
+    local name=$1 patience
+    shift
+    for patience in "${patiences[@]}"; do
+        "$@" && return
+        [[ "$* " == *" -R "* ]] && too_early "$name.client" || fail "$*: the client"
+        kill "${pid[$name.server]}" 2>/dev/null
+        ends "$name.server" 20 2>/dev/null
+    done
+    fail "$*: the client is refused each time"
+}
+# between NAME ADDRESS PROGRAM ARGS...: runs a server at b, and a client at a, whose last argument
+# is the server's address. Both must succeed. The client's output is NAME.client.log.
+between() {
+    local name=$1
+    patiently "$name" meet "$@"
+    ends "$name.server" 300 || fail "${*:3}: the server's status is $?"
+    no_reports "$name.server"
+}
+meet() { # as between: one attempt
+    local name=$1 address=$2
+    shift 2
+    start "$name.server" at b "$@"
+    if [[ "$* " == *" -R "* ]]; then
+        until_true 60 listens b || fail "$*: the server does not listen"
+        at a "$@" "$address" >"$work/$name.client.log" 2>&1
+        return
+    fi
+    for _ in $(seq 100); do
+        at a "$@" "$address" >"$work/$name.client.log" 2>&1 && return
+        is_running "$name.server" || return
+        sleep 0.1
+    done
+    return 1
 }
 
 # ---- A guest with Debian's kernel and siw ----

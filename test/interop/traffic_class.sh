@@ -24,16 +24,6 @@ conf 2 >"$work/b.ini"
 wire_a=(--config "$work/a.ini") wire_b=(--config "$work/b.ini")
 pair --idle sleep
 
-# at WHERE PROGRAM ARGS...: runs the program on saker WHERE.
-at() {
-    local launch=("$build/app/saker-run" --poll yield --socket "$work/$1.sock")
-    # late.so intercepts calls of the program, so it stands in front of the library.
-    [ -z "${patience-}" ] || launch=(env SAKER_POLL=yield SAKER_SOCKET="$work/$1.sock"
-        LATE_MS="$patience"
-        LD_PRELOAD="$late:$(realpath "$build/drivers/verbs/libsaker-verbs.so")")
-    exec nice -n 19 timeout -k 5 120 "${launch[@]}" "${@:2}"
-}
-
 # captured NAME COMMAND...: captures the frames of saker a while the command runs.
 captured() {
     control a capture start "$work/$1.pcapng" 0 >"$work/capture.log" 2>&1 || fail "no capture"
@@ -59,23 +49,8 @@ count() { tshark -r "$work/$1.pcapng" -Y "$2" 2>"$work/tshark.log" | wc -l; }
 # perftest NAME PROGRAM ARGS...: runs both ends.
 port=18800
 perftest() {
-    local name=$1 patience
     port=$((port + 1))
-    for patience in "${patiences[@]}"; do
-        start "$name.server" at b "${@:2}" -p $port
-        [[ "$*" != *" -R"* ]] || until_true 60 listens b || fail "$name: no listener"
-        for _ in $(seq 100); do
-            (at a "${@:2}" -p $port "$to") >"$work/$name.client.log" 2>&1 &&
-                passes "$name.server" 60 && return
-            [[ "$*" != *" -R"* ]] || break
-            is_running "$name.server" || break
-            sleep 0.1
-        done
-        [[ "$*" == *" -R"* ]] && too_early "$name.client" || fail "$name: the client"
-        kill "${pid[$name.server]}" 2>/dev/null
-        ends "$name.server" 20 2>/dev/null
-    done
-    fail "$name: the client is refused each time"
+    between "$1" "$to" "${@:2}" -p $port
 }
 from_a="(ip.src == 10.5.0.1 or ipv6.src == fd05::1)"
 from_b="(ip.src == 10.5.0.2 or ipv6.src == fd05::2)"
