@@ -341,7 +341,7 @@ fill_srq(struct client *c, struct input *in, struct shm_msg *m)
 	}
 }
 
-/* Returns the class of packets that two operands select. Most values fit; patch() sets those that do
+/* Returns the class of packets that two operands select. All values fit; patch() sets those that do
  * not. */
 static struct shm_class
 class_of(unsigned how, unsigned more)
