@@ -114,55 +114,6 @@ fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 	tl_run(c, now);
 }
 
-bool
-fa_run_begin(struct fa_conn *c, uint64_t now, struct fa_run *run, const struct wire_falcon_plain *h)
-{
-	run->n = 0;
-	if (c->dead || !tl_run_ready(c))
-		return false;
-	if (!pdl_run_acks(c, now, h))
-		return true;
-	tl_run(c, now);
-	return !c->dead && tl_run_ready(c);
-}
-
-bool
-fa_run_add(struct fa_conn *c, uint64_t now, struct fa_run *run, const struct wire_falcon_plain *h,
-	const struct fa_in *in)
-{
-	/* Packets of one flow have one record of what acknowledgements report. */
-	if (run->n > 0 && (h->type != run->type || pdl_flow_of(&c->pdl, in->path) !=
-							   pdl_flow_of(&c->pdl, run->path)))
-		return false;
-	if (!pdl_run_fits(c, h) || !tl_run_accept(c, now, h))
-		return false;
-	if (run->n++ == 0) {
-		run->rsn = h->rsn;
-		run->type = h->type;
-		run->halves = 0;
-		run->ar = false;
-	}
-	pdl_run_add(c, run, h, in);
-	run->stamp = in->stamp;
-	run->path = in->path;
-	run->waited = in->waited;
-	run->ttl = in->ttl;
-	return true;
-}
-
-void
-fa_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run)
-{
-	if (run->n > 0)
-		pdl_run_end(c, now, run);
-}
-
-void
-fa_run_done(struct fa_conn *c, uint64_t now)
-{
-	tl_run(c, now);
-}
-
 void
 fa_get_info(const struct fa_conn *c, struct fa_info *out)
 {

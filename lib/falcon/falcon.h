@@ -356,6 +356,11 @@ struct fa_run {
 	bool ar;
 	uint16_t halves;
 	uint32_t stamp, path, waited;
+	/* Private, of pushes: the number that fits for sure, as long as each is as `next` expects;
+	 * those that were accepted for that reason and are not recorded yet, and their AR bits. */
+	struct wire_falcon_plain next;
+	uint32_t room, fresh;
+	uint64_t fresh_ar[2];
 };
 
 /* Begins a run whose first packet has the header `h`: if its bases acknowledge packets, they take
@@ -368,7 +373,7 @@ bool fa_run_begin(
 bool fa_run_add(struct fa_conn *c, uint64_t now, struct fa_run *run,
 	const struct wire_falcon_plain *h, const struct fa_in *in);
 /* Ends a run; the owner delivers its packets then. */
-void fa_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run);
+void fa_run_end(struct fa_conn *c, uint64_t now, struct fa_run *run);
 /* Makes the deliveries that the run made possible, which follow those of its packets. */
 void fa_run_done(struct fa_conn *c, uint64_t now);
 

@@ -89,6 +89,10 @@ enum tl_take tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
  * packet needs tl_rx(). The owner delivers an accepted packet to the ULP. */
 bool tl_run_ready(const struct fa_conn *c);
 bool tl_run_accept(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h);
+/* Return how many more pushes like the last one, which was accepted, tl_run_accept() would accept;
+ * and accept `n` of them. */
+uint32_t tl_run_room(const struct fa_conn *c);
+void tl_run_pushes(struct fa_conn *c, uint32_t n);
 /* Reports that a packet is done: the peer acknowledged it (FA_DONE); or it acknowledged the
  * packet's Resync (`how` comes from the NACK or from pdl_withdraw(), or is FA_LOCAL_TIMEOUT after
  * the last retransmission); or the connection has failed. TL frees the packet with its payload. */

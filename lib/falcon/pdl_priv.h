@@ -316,12 +316,16 @@ bool pdl_count_timeout(struct fa_conn *c, uint64_t now, struct fa_pkt *p);
 void pdl_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
 /* The parts of a run (fa_run_begin()): the bases of the first packet, for which pdl_run_acks()
  * returns whether they are new and took effect; whether a packet is new, and all its fields are as
- * expected; its reception; the acknowledgement of all. */
+ * expected; its reception; the acknowledgement of all. And for pushes like the last one: how many
+ * from `psn` on are new if they arrive in order; the reception of `n` of them, with their AR
+ * bits. */
 bool pdl_run_acks(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h);
 bool pdl_run_fits(const struct fa_conn *c, const struct wire_falcon_plain *h);
 void pdl_run_add(struct fa_conn *c, struct fa_run *run, const struct wire_falcon_plain *h,
 	const struct fa_in *in);
 void pdl_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run);
+uint32_t pdl_run_room(const struct fa_conn *c, uint32_t psn);
+void pdl_run_pushes(struct fa_conn *c, uint32_t psn, uint32_t n, const uint64_t ar[2]);
 
 /* ---- pdl_rxack.c ---- */
 

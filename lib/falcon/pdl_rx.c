@@ -447,6 +447,48 @@ pdl_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run)
 	pdl_ack_note(c, now, flow, run->halves, run->ar);
 }
 
+uint32_t
+pdl_run_room(const struct fa_conn *c, uint32_t psn)
+{
+	const struct pdl_rx *rx = &c->pdl.rx;
+	uint32_t at = psn - rx->dbase;
+	uint64_t map[2] = {rx->rx[0], rx->rx[1]};
+
+	if (c->pdl.flows > 1 || c->pdl.answered || at >= FA_DATA_WINDOW)
+		return 0;
+	shift(map, at);
+	return (map[0] | map[1]) == 0 ? FA_DATA_WINDOW - at : 0;
+}
+
+/* Rotates 128 bits to the left. */
+static void
+rotate_left(uint64_t map[2], unsigned n)
+{
+	uint64_t low = map[n / 64 % 2], high = map[(n / 64 + 1) % 2];
+
+	n %= 64;
+	map[0] = n ? low << n | high >> (64 - n) : low;
+	map[1] = n ? high << n | low >> (64 - n) : high;
+}
+
+void
+pdl_run_pushes(struct fa_conn *c, uint32_t psn, uint32_t n, const uint64_t ar[2])
+{
+	uint64_t here[2], own[2], bits[2] = {ar[0], ar[1]};
+	struct pdl_rx *rx = &c->pdl.rx;
+
+	ones(here, n);
+	ones(own, n);
+	rotate_left(here, psn - rx->dbase);
+	rotate_left(own, psn % FA_DATA_WINDOW);
+	rotate_left(bits, psn % FA_DATA_WINDOW);
+	for (unsigned i = 0; i < 2; i++) {
+		rx->rx[i] |= here[i];
+		rx->ar[i] = (rx->ar[i] & ~own[i]) | bits[i];
+	}
+	c->pdl.n.packets_in += n;
+}
+
 void
 pdl_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 {

@@ -274,6 +274,21 @@ tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol)
 	return pkts <= p->rx_pkt_net - p->rx_pkt_red && bufs <= p->rx_buf_net - p->rx_buf_red;
 }
 
+static uint32_t
+green_left(uint32_t cap, uint32_t red, uint32_t used)
+{
+	return cap - red - SK_MIN(used, cap - red);
+}
+
+uint32_t
+tl_net_room(const struct fa_stack *s, uint32_t cells)
+{
+	const struct fa_pools *p = &s->cfg.pools;
+
+	return SK_MIN(green_left(p->rx_pkt_net, p->rx_pkt_red, s->tl.rx_pkt_net.used),
+		green_left(p->rx_buf_net, p->rx_buf_red, s->tl.rx_buf_net.used) / cells);
+}
+
 struct tl_txn *
 tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 {
@@ -299,12 +314,14 @@ tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 }
 
 void
-tl_net_take(struct fa_conn *c, uint32_t cells)
+tl_net_take(struct fa_conn *c, uint32_t cells, uint32_t n)
 {
-	c->s->tl.rx_pkt_net.used++;
-	c->s->tl.rx_buf_net.used += cells;
-	c->tl.in_net++;
-	tl_pool_measure(c->s);
+	c->tl.in_net += n;
+	for (; n > 0; n--) {
+		c->s->tl.rx_pkt_net.used++;
+		c->s->tl.rx_buf_net.used += cells;
+		tl_pool_measure(c->s);
+	}
 }
 
 void

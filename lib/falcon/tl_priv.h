@@ -234,10 +234,12 @@ void tl_request_free(struct fa_stack *s, struct tl_txn *t);
 /* Returns whether a request from the network fits; if `hol` is true, also into the red zone
  * (8.2.4). */
 bool tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol);
+/* Returns how many of `cells` each fit outside the red zone. */
+uint32_t tl_net_room(const struct fa_stack *s, uint32_t cells);
 struct tl_txn *tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells);
-/* Take and return the network's resources of pushes without a transaction, of `cells` each, and
+/* Take and return the network's resources of `n` pushes without a transaction, of `cells` each, and
  * give such a push one: the resources for it are there. */
-void tl_net_take(struct fa_conn *c, uint32_t cells);
+void tl_net_take(struct fa_conn *c, uint32_t cells, uint32_t n);
 void tl_net_give(struct fa_conn *c, uint32_t cells, uint32_t n);
 struct tl_txn *tl_net_adopt(struct fa_conn *c, uint32_t cells);
 void tl_net_buf_done(struct fa_stack *s, struct tl_txn *t);

@@ -35,7 +35,7 @@ tl_run_push(struct fa_conn *c, const struct wire_falcon_plain *h)
 		 cells != span->cells)
 		return false;
 	span->n++;
-	tl_net_take(c, cells);
+	tl_net_take(c, cells, 1);
 	tl->out++;
 	tl->rx_rsn++;
 	return true;
@@ -52,6 +52,26 @@ tl_run_accept(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h
 	default:
 		return tl_run_pull_data(c, now, h);
 	}
+}
+
+uint32_t
+tl_run_room(const struct fa_conn *c)
+{
+	uint32_t limit = c->s->cfg.conn_requests, have = c->tl.in_net;
+
+	return SK_MIN(tl_net_room(c->s, c->tl.span.cells),
+		limit ? limit - SK_MIN(have, limit) : UINT32_MAX);
+}
+
+void
+tl_run_pushes(struct fa_conn *c, uint32_t n)
+{
+	struct tl_conn *tl = &c->tl;
+
+	tl->span.n = (uint16_t)(tl->span.n + n);
+	tl->out += n;
+	tl->rx_rsn += n;
+	tl_net_take(c, tl->span.cells, n);
 }
 
 /* Removes the first `n` pushes. */
