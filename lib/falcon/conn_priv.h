@@ -79,6 +79,22 @@ fa_buf_free(struct fa_stack *s, struct fa_buf *b)
 		s->ops.buf_free(s->ctx, b);
 }
 
+/* Frees a chain of payloads. */
+static inline void
+fa_bufs_free(struct fa_stack *s, struct fa_buf *chain)
+{
+	struct fa_buf *next;
+
+	if (chain != NULL && s->ops.bufs_free != NULL) {
+		s->ops.bufs_free(s->ctx, chain);
+		return;
+	}
+	for (; chain != NULL; chain = next) {
+		next = chain->next;
+		s->ops.buf_free(s->ctx, chain);
+	}
+}
+
 /* Sets a timer to `deadline` in ns of the owner's clock; SK_NEVER stops it. */
 void fa_timer_set(struct fa_stack *s, struct sk_timer *t, uint64_t deadline);
 

@@ -197,6 +197,8 @@ struct fa_ops {
 	 * of a retransmission, RNR, resync, a changed path, the end. It only takes a note. NULL:
 	 * nobody takes notes. */
 	void (*trace)(void *ctx, struct fa_conn *c, unsigned reason);
+	/* Frees a chain of payloads (fa_buf.next). NULL: buf_free does, one by one. */
+	void (*bufs_free)(void *ctx, struct fa_buf *chain);
 };
 
 /* ---- Configuration ---- */

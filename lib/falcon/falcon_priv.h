@@ -98,6 +98,9 @@ void tl_run_pushes(struct fa_conn *c, uint32_t n);
  * the last retransmission); or the connection has failed. TL frees the packet with its payload. */
 void tl_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion how,
 	uint8_t ulp_code);
+/* Does the same with FA_DONE for `n` packets, none of which is a Resync, on a stack with fast
+ * paths. */
+void tl_all_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *const *p, unsigned n);
 /*
  * Processes a Resync that replaces the peer's packet with this PSN and RSN. The packet will not
  * arrive; if it has arrived (a push that the ULP has), PDL needs no answer to it. Returns

@@ -34,7 +34,8 @@ pdl_ack_acked(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt 
 static void
 acked_run(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint32_t base)
 {
-	uint32_t n = 0, requests = 0;
+	struct fa_pkt *done[PDL_WINDOW_MAX];
+	uint32_t n = 0, requests = 0, ndone = 0;
 
 	for (uint32_t psn = w->base; psn != base; psn++) {
 		struct fa_pkt *p = pdl_txw_get(w, psn);
@@ -45,8 +46,12 @@ acked_run(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint32_t base)
 		requests += pdl_is_request(p);
 		if (p->flags & PKT_RETX)
 			pdl_loss_learn(c, now, p);
-		tl_sent(c, now, p, p->resync ? p->completion : FA_DONE, p->ulp_code);
+		if (p->resync)
+			tl_sent(c, now, p, p->completion, p->ulp_code);
+		else
+			done[ndone++] = p;
 	}
+	tl_all_sent(c, now, done, ndone);
 	c->pdl.flow[0].acked += n;
 	w->flow_out[0] = (uint16_t)(w->flow_out[0] - n);
 	w->orc = (uint16_t)(w->orc - requests);

@@ -210,6 +210,41 @@ tl_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion ho
 		tl_initiator_event(t, how == FA_DONE ? TL_EV_ACK : TL_EV_FAIL, how, ulp_code);
 }
 
+/* Ends the pushes and pull data, whose payloads are freed together. See tl_sent() for the pushes of
+ * ordered connections. */
+void
+tl_all_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *const *p, unsigned n)
+{
+	struct tl_stack *tl = &c->s->tl;
+	struct fa_buf *bufs, **end = &bufs;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct tl_txn *t = tl_txn_of(p[i]);
+		struct fa_buf *buf = t->pkt.buf;
+		bool data = t->state == TL_DATA_TX;
+
+		if (buf == NULL || (!data && (t->state != TL_PUSH_TX || !c->params.ordered))) {
+			tl_sent(c, now, p[i], FA_DONE, p[i]->ulp_code);
+			continue;
+		}
+		*end = buf;
+		end = &buf->next;
+		if (data) {
+			tl_data_free(c->s, t);
+			continue;
+		}
+		t->pkt.buf = NULL;
+		t->in_pdl = false;
+		t->state = TL_READY;
+		t->completion = FA_DONE;
+		t->ulp_code = p[i]->ulp_code;
+		tl->tx_pkt_req.used--;
+		tl->tx_buf_req.used -= t->tx_cells;
+	}
+	*end = NULL;
+	fa_bufs_free(c->s, bufs);
+}
+
 void
 tl_pkt_free(struct fa_conn *c, struct fa_pkt *p)
 {

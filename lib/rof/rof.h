@@ -98,6 +98,8 @@ struct rof_ops {
 	 * are written to it. */
 	struct fa_buf *(*buf_get)(void *ctx, uint32_t room);
 	void (*buf_put)(void *ctx, struct fa_buf *buf);
+	/* Frees a chain of buffers (fa_buf.next). NULL: buf_put does, one by one. */
+	void (*bufs_put)(void *ctx, struct fa_buf *chain);
 	/* Passes a message to the transport stage. Returns false when the ring is full: the next
 	 * rof_tx() or rof_chan_tx() passes it again. */
 	bool (*tell)(void *ctx, struct rof_chan *c, const struct rof_msg *m);
@@ -139,6 +141,7 @@ struct rof_stage {
 	unsigned late;              /* datagrams that wait for pages, of all QPs */
 	struct rof_chan *datagrams; /* all datagram channels */
 	unsigned users;             /* QPs and channels; the last one frees the spare objects */
+	struct fa_buf *done;        /* payloads that rof_rx() frees before it returns */
 };
 
 /* ---- Channels ---- */

@@ -221,6 +221,14 @@ rof_count(struct rof_stage *st, enum rof_reason reason)
 	sk_count(st->counters, reason);
 }
 
+/* Frees the payload of a delivery, together with others, when rof_rx() ends. */
+static inline void
+rof_buf_done(struct rof_stage *st, struct fa_buf *buf)
+{
+	buf->next = st->done;
+	st->done = buf;
+}
+
 /* Returns whether `n` bytes of a checked range can be accessed now. Otherwise the pages of `ahead`
  * bytes are requested, and rof_pages() follows. */
 static inline bool

@@ -506,7 +506,7 @@ fast_taken(struct rof_chan *c, const struct fa_delivery *d, struct fa_buf *answe
 		rof_rx_answer(c, d->rsn, answer);
 	else
 		report_taken(c, d->rsn);
-	c->st->ops.buf_put(c->st->ctx, d->buf);
+	rof_buf_done(c->st, d->buf);
 	if (c->rc->recvs != NULL)
 		rof_recvs_complete(c->rc);
 }
@@ -578,6 +578,22 @@ rx_chain(struct rof_chan *c, const struct fa_delivery *d)
 	}
 }
 
+static void
+free_done(struct rof_stage *st)
+{
+	struct fa_buf *chain = st->done, *next;
+
+	st->done = NULL;
+	if (chain != NULL && st->ops.bufs_put != NULL) {
+		st->ops.bufs_put(st->ctx, chain);
+		return;
+	}
+	for (; chain != NULL; chain = next) {
+		next = chain->next;
+		st->ops.buf_put(st->ctx, chain);
+	}
+}
+
 bool
 rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 {
@@ -587,6 +603,7 @@ rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 	else
 		rx_or_wait(c, d);
 	c->in_rx = false;
+	free_done(c->st);
 	if (c->taken > 0)
 		post_taken(c);
 	return rof_rx_kicks(c);

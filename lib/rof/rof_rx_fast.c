@@ -178,7 +178,7 @@ rof_rx_pull_data_next(struct rof_chan *c, const struct fa_delivery *d)
 	from = response(q, t, d->buf, &n, &original);
 	if (from == NULL || !place_next(q, t, from, n))
 		return false;
-	c->st->ops.buf_put(c->st->ctx, d->buf);
+	rof_buf_done(c->st, d->buf);
 	c->credits.req_pkt_tx++;
 	c->credits.req_buf_tx++;
 	c->credits.req_pkt_rx++;

@@ -14,6 +14,7 @@
 #include "../../wire/wire.h"
 
 #define CACHE_MAX        64
+#define BULK             32 /* mbufs that return to their pool together */
 #define FPDU_TAGGED_HEAD 16 /* bytes: MPA length and DDP tagged header (RFC 5044, RFC 5041) */
 
 /*
@@ -247,6 +248,29 @@ eng_fbuf_free(struct fa_buf *buf)
 {
 	count_returned(*eng_fbuf_returned(buf));
 	rte_pktmbuf_free_seg(buf->owner);
+}
+
+void
+eng_fbufs_free(struct fa_buf *chain)
+{
+	struct rte_mbuf *m[BULK];
+	unsigned n = 0;
+
+	for (struct fa_buf *b = chain, *next; b != NULL; b = next) {
+		struct rte_mbuf *one = rte_pktmbuf_prefree_seg(b->owner);
+
+		next = b->next;
+		count_returned(*eng_fbuf_returned(b));
+		if (one == NULL)
+			continue;
+		if (n == BULK || (n > 0 && one->pool != m[0]->pool)) {
+			rte_mempool_put_bulk(m[0]->pool, (void **)m, n);
+			n = 0;
+		}
+		m[n++] = one;
+	}
+	if (n > 0)
+		rte_mempool_put_bulk(m[0]->pool, (void **)m, n);
 }
 
 /* Frees the segments before byte *off, and makes *off relative to the first one left. */

@@ -73,6 +73,7 @@ struct fa_buf *eng_fbuf_alloc(struct rte_mempool *mp);
  * when `mp` has no mbuf to copy the segments of the frame into. Consumes the frame in any case. */
 struct fa_buf *eng_fbuf(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len);
 void eng_fbuf_free(struct fa_buf *buf);
+void eng_fbufs_free(struct fa_buf *chain);
 
 /* Adds the bytes [off, off + len) of the frame to the Internet checksum `sum` (RFC 1071), which is
  * neither folded nor complemented, and returns the new sum. */

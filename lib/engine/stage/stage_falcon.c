@@ -26,6 +26,12 @@ op_buf_put(void *ctx, struct fa_buf *buf)
 	eng_fbuf_free(buf);
 }
 
+static void
+op_bufs_put(void *ctx, struct fa_buf *chain)
+{
+	eng_fbufs_free(chain);
+}
+
 static bool
 stage_falcon_tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const struct fa_outcome *o)
 {
@@ -164,6 +170,7 @@ eng_stage_falcon_init(struct eng_stage *s)
 		.rd = eng_stage_rd_ops,
 		.buf_get = op_buf_get,
 		.buf_put = op_buf_put,
+		.bufs_put = op_bufs_put,
 		.tell = op_tell,
 		.close = stage_falcon_op_close,
 		.ud_qp = eng_datagram_qp,

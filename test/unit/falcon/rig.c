@@ -309,6 +309,13 @@ tl_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion ho
 	tl_pkt_free(c, p);
 }
 
+void
+tl_all_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *const *p, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		tl_sent(c, now, p[i], FA_DONE, p[i]->ulp_code);
+}
+
 enum tl_take
 tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 {

@@ -54,6 +54,12 @@ op_buf_free(void *ctx, struct fa_buf *buf)
 	eng_fbuf_free(buf);
 }
 
+static void
+op_bufs_free(void *ctx, struct fa_buf *chain)
+{
+	eng_fbufs_free(chain);
+}
+
 /* Handles events. Xoff and Xon need no action, because credits limit the requests that the engine
  * stages start. */
 static void
@@ -106,6 +112,7 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	const struct fa_ops ops = {.output = eng_falcon_output,
 		.deliver = op_deliver,
 		.buf_free = op_buf_free,
+		.bufs_free = op_bufs_free,
 		.event = op_event,
 		.trace = op_trace};
 	struct fa_config cfg = t->e->cfg.falcon.stack;
