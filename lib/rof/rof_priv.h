@@ -286,7 +286,12 @@ bool rof_chan_fills(const struct rof_chan *c, const struct rof_qp *q, uint32_t s
 /* ---- rof_sq.c ---- */
 
 /* Makes room for one more entry. Returns false when there is none. */
-bool rof_req_room(struct rof_qp *q);
+bool rof_reqs_grow(struct rof_qp *q);
+static inline bool
+rof_req_room(struct rof_qp *q)
+{
+	return q->req_tail - q->req_head < q->req_cap || rof_reqs_grow(q);
+}
 /* Adds an entry for `op`, as op->req. */
 void rof_req_begin(struct rof_qp *q, struct rof_op *op);
 static inline struct rof_req *

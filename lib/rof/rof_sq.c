@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-static bool
-reqs_grow(struct rof_qp *q)
+bool
+rof_reqs_grow(struct rof_qp *q)
 {
 	uint32_t cap = q->req_cap ? 2 * q->req_cap : ROF_REQS_MIN;
 	struct rof_req *r;
@@ -26,12 +26,6 @@ reqs_grow(struct rof_qp *q)
 	q->reqs = r;
 	q->req_cap = cap;
 	return true;
-}
-
-bool
-rof_req_room(struct rof_qp *q)
-{
-	return q->req_tail - q->req_head < q->req_cap || reqs_grow(q);
 }
 
 void
