@@ -340,6 +340,11 @@ enum rof_step rof_local_step(struct rof_qp *q, struct rof_op *op);
 /* Starts all of a request that has just been taken from the queue. Returns ROF_STEP_NONE, without
  * any effect, when the general path has to do it. */
 enum rof_step rof_tx_fast(struct rof_qp *q, struct rof_op *op);
+/* Starts the next requests of the queue, up to `budget`, as long as they are Writes that need no
+ * general path, and info.bytes_out is below `enough`. Sets *sent to their number. Returns
+ * ROF_STEP_NONE when the queue is empty then, ROF_STEP_NOBUF when there is no buffer, and
+ * ROF_STEP_WAIT when the next request needs the general path and none was sent. */
+enum rof_step rof_tx_run(struct rof_qp *q, unsigned budget, uint64_t enough, unsigned *sent);
 /* Fails an invalid work request, as the error mode requires. */
 enum rof_step rof_refuse(struct rof_qp *q, struct rof_op *op, enum rd_status status);
 /* Fails a work request that has begun. */

@@ -168,10 +168,27 @@ step(struct rof_qp *q)
 	return k->step(q, op);
 }
 
+/* Does the next step, or starts several requests at once if *runs is true. A request that needs a
+ * step of its own is usually followed by others: it sets *runs to false for this turn. */
+static inline enum rof_step
+steps(struct rof_qp *q, uint64_t enough, unsigned *budget, bool *runs)
+{
+	unsigned sent = 0;
+	enum rof_step s = *runs ? rof_tx_run(q, *budget, enough, &sent) : ROF_STEP_WAIT;
+
+	*budget -= sent;
+	if (s != ROF_STEP_WAIT)
+		return s;
+	*runs = false;
+	--*budget;
+	return step(q);
+}
+
 enum rof_tx_result
 rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
 {
 	uint64_t enough = q->info.bytes_out + TURN_BYTES;
+	bool runs = true;
 
 	if (q->c != NULL && !rof_chan_tx(q->c))
 		return ROF_TX_NOBUF;
@@ -182,8 +199,8 @@ rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
 	q->blocked = false;
 	if (q->op != NULL)
 		q->op->checked = false;
-	while (budget-- > 0 && q->info.bytes_out < enough) {
-		switch (step(q)) {
+	while (budget > 0 && q->info.bytes_out < enough) {
+		switch (steps(q, enough, &budget, &runs)) {
 		case ROF_STEP_DID:
 			continue;
 		case ROF_STEP_WAIT:

@@ -3,6 +3,8 @@
  * The fast path of a request that is one packet, on a QP whose transactions are ordered: a list of
  * guards, then straight code. A request that a guard rejects takes the general path
  * (rof_tx.c), which also determines what is wrong with an invalid request. No guard has an effect.
+ * Writes with one element that follow each other in the send queue are a run: they are copied from
+ * the queue together, and a region is looked up once for consecutive ones with one lkey.
  */
 #include "rof_priv.h"
 
@@ -12,6 +14,14 @@
 
 #define FAST_FLAGS (RD_SIGNALED | RD_SOLICITED | RD_INLINE)
 #define FAST_WORDS 64 /* bytes up to which a loop copies */
+#define RUN_WRITES 16 /* requests that are copied from the send queue at once */
+
+/* A Write or Send, but for its payload. */
+struct push {
+	uint64_t wr_id, taken, va; /* taken: as in struct rof_op */
+	uint32_t rkey;
+	uint8_t opcode, flags;
+};
 
 /* Returns the payload of the request, which has *n bytes, if it is valid, contiguous and present,
  * else NULL. */
@@ -68,21 +78,21 @@ copy_padded(const struct rof_chan *c, struct fa_buf *b, uint32_t head, const uin
 
 /* Writes the headers. Returns their length. */
 static inline uint32_t
-headers(uint8_t *at, const struct rof_qp *q, const struct rd_wr *wr, uint32_t n, uint8_t pad)
+headers(uint8_t *at, const struct rof_qp *q, const struct push *p, uint32_t n, uint8_t pad)
 {
 	struct wire_rof h;
 
 	h.pad = pad;
 	h.dest_qp = q->peer_qpn;
 	h.sn = q->c->sn;
-	if (wr->opcode == RD_WRITE) {
-		h.va = wr->remote_addr;
-		h.rkey = wr->rkey;
+	if (p->opcode == RD_WRITE) {
+		h.va = p->va;
+		h.rkey = p->rkey;
 		h.length = n;
 		wire_rof_write_put(at, &h);
 		return ROF_WRITE_ONLY_LEN;
 	}
-	h.se = wr->flags & RD_SOLICITED;
+	h.se = p->flags & RD_SOLICITED;
 	h.rmsn = q->send_rmsn;
 	wire_rof_send_put(at, &h);
 	return ROF_SEND_ONLY_LEN;
@@ -91,13 +101,13 @@ headers(uint8_t *at, const struct rof_qp *q, const struct rd_wr *wr, uint32_t n,
 /* Records the request and its only transaction, which has a payload of `len` bytes. Returns the
  * transaction, whose kind and cells the caller sets. */
 static inline struct rof_txn *
-begin(struct rof_qp *q, const struct rof_op *op, uint32_t n, uint32_t len)
+begin(struct rof_qp *q, uint64_t wr_id, uint64_t taken, uint8_t opcode, uint8_t flags, uint32_t n,
+	uint32_t len)
 {
 	struct rof_req *r = rof_req_at(q, q->req_tail);
-	const struct rd_wr *wr = &op->wr;
 	struct rof_chan *c = q->c;
 	struct rof_txn *t = &c->txns[c->txn_next++ & (c->txn_cap - 1)];
-	bool signaled = q->rd->sig_all || (wr->flags & RD_SIGNALED);
+	bool signaled = q->rd->sig_all || (flags & RD_SIGNALED);
 
 	c->credits.req_pkt_tx--;
 	c->credits.req_pkt_rx--;
@@ -106,28 +116,61 @@ begin(struct rof_qp *q, const struct rof_op *op, uint32_t n, uint32_t len)
 	t->sn = c->sn++;
 	t->len = len;
 	*r = (struct rof_req){
-		.wr_id = wr->wr_id,
+		.wr_id = wr_id,
 		.total = n,
 		.left = 1,
-		.opcode = wr->opcode,
+		.opcode = opcode,
 		.flags = ROF_REQ_ISSUED | (signaled ? ROF_REQ_SIGNALED : 0),
 	};
 	if (rd_sample_due(&q->sample))
-		rof_req_sample(q, r, op->taken);
+		rof_req_sample(q, r, taken);
 	q->info.msgs_out++;
 	return t;
 }
 
-/* Ends the start of a request: sends its message. */
-static inline enum rof_step
-fast_end(struct rof_qp *q, struct rof_op *op, const struct rof_msg *m)
+static inline void
+fast_tell(struct rof_chan *c, const struct rof_msg *m)
 {
-	struct rof_chan *c = q->c;
+	if (!c->st->ops.tell(c->st->ctx, c, m))
+		c->pending[c->pending_tail++ & (c->pending_cap - 1)] = *m;
+}
 
+/* Ends the start of a request that was taken from the queue. */
+static inline enum rof_step
+fast_end(struct rof_qp *q, struct rof_op *op)
+{
 	q->op = NULL;
 	rof_op_put(q->st, op);
-	if (!q->st->ops.tell(q->st->ctx, c, m))
-		c->pending[c->pending_tail++ & (c->pending_cap - 1)] = *m;
+	return ROF_STEP_DID;
+}
+
+/* Starts a Write or Send whose payload has `n` bytes at `from`. */
+static inline __attribute__((always_inline)) enum rof_step
+push_start(struct rof_qp *q, const struct push *p, const uint8_t *from, uint32_t n)
+{
+	struct rof_stage *st = q->st;
+	struct rof_chan *c = q->c;
+	struct rof_msg m = {.kind = ROF_MSG_PUSH};
+	uint8_t pad = wire_rof_pad(n);
+	uint32_t head = p->opcode == RD_WRITE ? ROF_WRITE_ONLY_LEN : ROF_SEND_ONLY_LEN;
+	uint32_t len = head + n + pad, cells = fa_cells(len, c->tx_cell);
+	struct rof_txn *t;
+
+	if (c->credits.req_pkt_tx < 1 || c->credits.req_pkt_rx < 1 || c->credits.req_buf_tx < cells)
+		return ROF_STEP_NONE;
+	m.buf = st->ops.buf_get(st->ctx, ROF_MAX + n + pad);
+	if (m.buf == NULL)
+		return ROF_STEP_NOBUF;
+	copy_padded(c, m.buf, headers(m.buf->data, q, p, n, pad), from, n, pad);
+	m.buf->data_len = m.buf->len = len;
+	t = begin(q, p->wr_id, p->taken, p->opcode, p->flags, n, len);
+	t->kind = ROF_TXN_PUSH;
+	t->cells = (uint16_t)cells;
+	c->credits.req_buf_tx -= cells;
+	if (p->opcode == RD_SEND)
+		q->send_rmsn++;
+	q->info.bytes_out += n;
+	fast_tell(c, &m);
 	return ROF_STEP_DID;
 }
 
@@ -135,35 +178,16 @@ static inline enum rof_step
 fast_push(struct rof_qp *q, struct rof_op *op)
 {
 	const struct rd_wr *wr = &op->wr;
-	struct rof_stage *st = q->st;
-	struct rof_chan *c = q->c;
-	struct rof_msg m = {.kind = ROF_MSG_PUSH};
-	uint32_t n, len, cells;
-	struct rof_txn *t;
-	const uint8_t *from;
-	uint8_t pad;
+	const struct push p = {
+		wr->wr_id, op->taken, wr->remote_addr, wr->rkey, wr->opcode, wr->flags};
+	enum rof_step s;
+	uint32_t n;
+	const uint8_t *from = fast_source(q, wr, &n);
 
-	from = fast_source(q, wr, &n);
 	if (from == NULL || n > q->mtu)
 		return ROF_STEP_NONE;
-	pad = wire_rof_pad(n);
-	len = (wr->opcode == RD_WRITE ? ROF_WRITE_ONLY_LEN : ROF_SEND_ONLY_LEN) + n + pad;
-	cells = fa_cells(len, c->tx_cell);
-	if (c->credits.req_pkt_tx < 1 || c->credits.req_pkt_rx < 1 || c->credits.req_buf_tx < cells)
-		return ROF_STEP_NONE;
-	m.buf = st->ops.buf_get(st->ctx, ROF_MAX + n + pad);
-	if (m.buf == NULL)
-		return ROF_STEP_NOBUF;
-	copy_padded(c, m.buf, headers(m.buf->data, q, wr, n, pad), from, n, pad);
-	m.buf->data_len = m.buf->len = len;
-	t = begin(q, op, n, len);
-	t->kind = ROF_TXN_PUSH;
-	t->cells = (uint16_t)cells;
-	c->credits.req_buf_tx -= cells;
-	if (wr->opcode == RD_SEND)
-		q->send_rmsn++;
-	q->info.bytes_out += n;
-	return fast_end(q, op, &m);
+	s = push_start(q, &p, from, n);
+	return s == ROF_STEP_DID ? fast_end(q, op) : s;
 }
 
 /* Returns whether a Read or Atomic has one valid element, which is on one page that is present, and
@@ -237,7 +261,7 @@ fast_pull(struct rof_qp *q, struct rof_op *op)
 	if (m.buf == NULL)
 		return ROF_STEP_NOBUF;
 	m.buf->data_len = m.buf->len = pull_headers(m.buf->data, q, wr);
-	t = begin(q, op, n, m.response_len);
+	t = begin(q, wr->wr_id, op->taken, wr->opcode, wr->flags, n, m.response_len);
 	t->kind = read ? ROF_TXN_READ : ROF_TXN_ATOMIC;
 	t->cells = (uint16_t)cells;
 	t->sink = wr->sge[0].addr;
@@ -247,7 +271,8 @@ fast_pull(struct rof_qp *q, struct rof_op *op)
 	c->credits.req_buf_rx -= cells;
 	q->pull_rmsn++;
 	q->pulls_out++;
-	return fast_end(q, op, &m);
+	fast_tell(c, &m);
+	return fast_end(q, op);
 }
 
 enum rof_step
@@ -266,4 +291,54 @@ rof_tx_fast(struct rof_qp *q, struct rof_op *op)
 	default:
 		return ROF_STEP_NONE;
 	}
+}
+
+/* ---- A run of Writes ---- */
+
+/* Returns the payload if it is valid, contiguous and on one page that is present, else NULL. */
+static inline const uint8_t *
+run_source(const struct rof_qp *q, struct rd_span *source, const struct rd_write *w)
+{
+	const uint8_t *p;
+
+	if ((source->host == NULL || source->stag != w->lkey) &&
+		!rd_span_find(q->st->ops.rd.mrs, q->rd, w->lkey, 0, false, source))
+		return NULL;
+	p = rd_span_at(source, w->addr, w->len);
+	if (p == NULL || (uintptr_t)p % SK_PROBE_PAGE + w->len > SK_PROBE_PAGE || !sk_probe(p))
+		return NULL;
+	return p;
+}
+
+enum rof_step
+rof_tx_run(struct rof_qp *q, unsigned budget, uint64_t enough, unsigned *sent)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct rd_write w[RUN_WRITES];
+	uint64_t now = q->st->latency.now;
+	struct rd_span source = {0};
+	enum rof_step s = ROF_STEP_DID;
+	unsigned n, i = 0;
+	bool more;
+
+	*sent = 0;
+	if (rd->sq_writes == NULL || q->op != NULL || q->halted || !chan_open(q->c))
+		return ROF_STEP_WAIT;
+	n = rd->sq_writes(q->st->ctx, q->rd, w, SK_MIN(budget, (unsigned)RUN_WRITES), &more);
+	for (; i < n && s == ROF_STEP_DID && q->info.bytes_out < enough; i++) {
+		const struct push p = {
+			w[i].wr_id, now, w[i].remote_addr, w[i].rkey, RD_WRITE, w[i].flags};
+		const uint8_t *from = NULL;
+
+		if (w[i].len - 1 < q->mtu && chan_open(q->c) && rof_req_room(q))
+			from = run_source(q, &source, &w[i]);
+		s = from != NULL ? push_start(q, &p, from, w[i].len) : ROF_STEP_NONE;
+	}
+	*sent = s == ROF_STEP_DID ? i : i - 1;
+	rd->sq_took(q->st->ctx, q->rd, *sent);
+	if (s == ROF_STEP_NOBUF)
+		return s;
+	if (*sent == n && !more)
+		return ROF_STEP_NONE;
+	return *sent > 0 ? ROF_STEP_DID : ROF_STEP_WAIT;
 }
