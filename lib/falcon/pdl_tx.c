@@ -459,10 +459,21 @@ all_new(const struct fa_conn *c)
 	       !d->flow[0].cc.ipg && !c->s->cfg.general;
 }
 
-/* Does what sent() does for a packet that was at the head of the only fifo with packets. Returns
- * its deadline. */
-static inline uint64_t
-head_sent(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w, bool request)
+/* Returns how many packets of `w` in_window() admits. */
+static inline uint32_t
+window_room(const struct pdl_conn *d, const struct pdl_txw *w, bool request)
+{
+	uint32_t size = SK_MIN(d->fcwnd, w->size), at = w->next - w->base;
+	uint32_t room = size - SK_MIN(at, size);
+
+	return request ? SK_MIN(room, d->ncwnd - SK_MIN(w->orc, d->ncwnd)) : room;
+}
+
+/* Does what sent() does for a packet that was at the head of the only fifo with packets, but for
+ * the timer. */
+static inline void
+head_sent(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w, bool request,
+	uint64_t deadline)
 {
 	uint64_t observed = fa_observed(c->s, now);
 	struct pdl_conn *d = &c->pdl;
@@ -478,24 +489,23 @@ head_sent(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w
 	p->sent_at = now;
 	p->psn = w->next++;
 	p->flags |= PKT_SENT;
-	p->deadline = now + pdl_timeout(c, p);
+	p->deadline = deadline;
 	w->ring[p->psn & w->ring_mask] = p;
 	pdl_bit_set(w->live, PDL_WINDOW_MAX, p->psn);
 	w->flow_out[0]++;
 	w->orc = (uint16_t)(w->orc + request);
 	d->n.packets_out++;
-	return p->deadline;
 }
 
-/* Does what ack_request() does for a new packet, with a short way for those between two AR bits. */
+/* Does what ack_request() does for a new packet, with a short way for those between two AR bits.
+ * `room`: packets that the window admits, this one included. */
 static inline bool
-run_ack_request(struct fa_conn *c, const struct fa_pkt *p, const struct pdl_txw *w, bool request)
+run_ack_request(struct fa_conn *c, const struct fa_pkt *p, uint32_t room)
 {
 	const struct fa_config *cfg = &c->s->cfg;
 	struct pdl_conn *d = &c->pdl;
 
-	if (d->ar_gap > 1 && d->fcwnd > cfg->ar_window && cfg->ar_percent &&
-		in_window(d, w, request, w->next + 1 - w->base, w->orc + 1u)) {
+	if (d->ar_gap > 1 && d->fcwnd > cfg->ar_window && cfg->ar_percent && room > 1) {
 		d->ar_gap--;
 		return false;
 	}
@@ -511,8 +521,10 @@ send_fifo(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w
 	struct pdl_conn *d = &c->pdl;
 	struct wire_falcon *h = &s->pdl.hdr;
 	struct fa_out out = {.hdr = h, .stamp = s->pdl.ticks, .path = d->flow[0].path};
+	uint32_t room = window_room(d, w, request), left = d->queued;
+	/* A packet that was never sent had no timeout. */
+	uint64_t deadline = now + pdl_timeout(c, f->head);
 	struct fa_pkt *p;
-	uint64_t due;
 
 	/* The fields that all these packets have in common. */
 	h->type = f->head->type;
@@ -524,11 +536,11 @@ send_fifo(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w
 	h->resync_code = h->resync_type = 0;
 	do {
 		p = f->head;
-		if (!in_window(d, w, request, w->next - w->base, w->orc))
+		if (room == 0)
 			return TX_NOTHING;
 		if (!pdl_txw_reserve(s, w))
 			return -EAGAIN;
-		h->ar = run_ack_request(c, p, w, request);
+		h->ar = run_ack_request(c, p, room--);
 		h->psn = w->next;
 		h->rsn = p->rsn;
 		h->request_len = (uint16_t)p->request_len;
@@ -537,14 +549,15 @@ send_fifo(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w
 			fa_count(s, FA_OUTPUT_BUSY);
 			return -EAGAIN;
 		}
-		due = head_sent(c, now, f, w, request);
-		if (due < d->rtx_due) {
-			d->rtx_due = due;
-			pdl_due(c, due);
+		head_sent(c, now, f, w, request, deadline);
+		if (deadline < d->rtx_due) {
+			d->rtx_due = deadline;
+			pdl_due(c, deadline);
 		}
 		if (d->coalescing)
 			pdl_ack_piggybacked(c);
-	} while (++*n < budget && !c->dead && only_fifo(d) == f);
+		/* As long as no packet was queued meanwhile, `f` is the only fifo with any. */
+	} while (++*n < budget && !c->dead && --left > 0 && d->queued == left && !f->head->resync);
 	return 0;
 }
 
