@@ -363,9 +363,10 @@ bool rof_sn_reached(const struct rof_chan *c, uint32_t sn);
 enum rof_reason rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 enum rof_reason rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 /* Places a packet of a Write without immediate data, when it is the next request of the strongly
- * ordered mode, nothing is refused and all its bytes lie on one page. Returns false, and has
- * changed nothing, when rof_rx_write() must process the packet. */
-bool rof_rx_write_next(struct rof_chan *c, const struct fa_buf *b);
+ * ordered mode, nothing is refused and all its bytes lie on one page. *target: the region of the
+ * Write before it, if nothing but such Writes came since. Returns false, and has changed nothing
+ * else, when rof_rx_write() must process the packet. */
+bool rof_rx_write_next(struct rof_chan *c, const struct fa_buf *b, struct rd_span *target);
 enum rof_reason rof_rx_write_imm(struct rof_qp *q, struct rof_in *in);
 enum rof_reason rof_rx_pull(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 /* The fast path of a pull that is the next request of a channel with fast paths, when nothing is

@@ -549,13 +549,13 @@ rx_or_wait(struct rof_chan *c, const struct fa_delivery *d)
 /* Processes a delivery by a fast path. Returns false, and has changed nothing, when the general
  * path must do it. */
 static inline bool
-rx_fast(struct rof_chan *c, const struct fa_delivery *d)
+rx_fast(struct rof_chan *c, const struct fa_delivery *d, struct rd_span *target)
 {
 	if (c->late_head != c->late_tail)
 		return false;
 	if (d->type != FA_PUSH)
 		return pull_fast(c, d);
-	if (!rof_rx_write_next(c, d->buf))
+	if (!rof_rx_write_next(c, d->buf, target))
 		return false;
 	fast_taken(c, d, NULL);
 	return true;
@@ -566,13 +566,16 @@ static void
 rx_chain(struct rof_chan *c, const struct fa_delivery *d)
 {
 	struct fa_delivery one = *d;
+	struct rd_span target = {0};
 
 	for (struct fa_buf *b = d->buf, *next; b != NULL; b = next) {
 		next = b->next;
 		b->next = NULL;
 		one.buf = b;
-		if (!rx_fast(c, &one))
+		if (!rx_fast(c, &one, &target)) {
 			rx_or_wait(c, &one);
+			target.host = NULL; /* it may have invalidated the region */
+		}
 		one.rsn++;
 		one.restart = false;
 	}

@@ -59,27 +59,47 @@ rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 	return ROF_NONE;
 }
 
+/* Returns where the engine finds the `len` bytes that a Write names, or NULL when a check fails or
+ * they are not on one page that is present. */
+static inline uint8_t *
+write_target(const struct rof_qp *q, struct rd_span *target, const struct wire_rof_write *h,
+	uint32_t len)
+{
+	const struct rd_mr_table *mrs = q->st->ops.rd.mrs;
+	uint64_t at = h->va;
+	struct rd_mr *mr;
+	uint8_t *p;
+
+	if ((target->host != NULL && target->stag == h->rkey) ||
+		rd_span_find(mrs, q->rd, h->rkey, RD_ACC_REMOTE_WRITE, true, target)) {
+		p = rd_span_at(target, at, len);
+		return p != NULL && (uintptr_t)p % SK_PROBE_PAGE + len <= SK_PROBE_PAGE &&
+				       sk_probe(p)
+			       ? p
+			       : NULL;
+	}
+	/* A window, or a region with several extents. */
+	if (rd_remote_check(mrs, q->rd, h->rkey, &at, len, RD_ACC_REMOTE_WRITE, &mr) != RD_OK)
+		return NULL;
+	return rd_mr_page(mr, at, len);
+}
+
 bool
-rof_rx_write_next(struct rof_chan *c, const struct fa_buf *b)
+rof_rx_write_next(struct rof_chan *c, const struct fa_buf *b, struct rd_span *target)
 {
 	struct rof_qp *q = c->rc;
 	struct wire_rof_write h;
-	struct rd_mr *mr;
 	uint8_t *host;
 	uint32_t len;
-	uint64_t at;
 
 	if (!c->plain || q == NULL || q->phase != ROF_PHASE_OPEN || c->refused ||
 		b->data_len != b->len || !wire_rof_write_parse(&h, b->data, b->len))
 		return false;
 	len = b->len - ROF_WRITE_LEN - h.pad;
-	at = h.va;
 	if (h.sn != c->sn_next || h.dest_qp != q->rd->qpn || len == 0 || len > h.length ||
-		len > q->mtu ||
-		rd_remote_check(c->st->ops.rd.mrs, q->rd, h.rkey, &at, len, RD_ACC_REMOTE_WRITE,
-			&mr) != RD_OK)
+		len > q->mtu)
 		return false;
-	host = rd_mr_page(mr, at, len);
+	host = write_target(q, target, &h, len);
 	if (host == NULL)
 		return false;
 	rd_copy(host, b->data + ROF_WRITE_LEN, len);
