@@ -54,16 +54,6 @@ run_crc_good(struct mpa_rx *r, const uint8_t *p, uint32_t len)
 	       sk_crc32c_final(r->whole && s->crc_len == covered ? s->crc : run_crc(p, covered));
 }
 
-/* Stores `n` bytes; the last ones become visible last. */
-static inline void
-run_place(uint8_t *at, const uint8_t *src, uint32_t n)
-{
-	if (n == 8 && (uintptr_t)at % 8 == 0)
-		__atomic_store_n((uint64_t *)(void *)at, wire_word64(src), __ATOMIC_RELEASE);
-	else
-		rd_copy(at, src, n);
-}
-
 /* Returns where the payload goes if the target is valid, in one piece and present, else NULL. */
 static inline uint8_t *
 run_target(const struct iw_qp *q, struct rx_run *run, uint32_t stag, uint64_t to, uint32_t n)
@@ -105,7 +95,7 @@ run_fpdu(struct iw_qp *q, struct rx_run *run, const uint8_t *p, uint32_t have)
 		q->mrx.checked = true;
 		return 0;
 	}
-	run_place(at, p + MPA_LEN_FIELD + DDP_TAGGED_LEN, n);
+	rd_place(at, p + MPA_LEN_FIELD + DDP_TAGGED_LEN, n);
 	run->fpdus++;
 	run->bytes += n;
 	run->last = n;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "../base/prf.h"
 #include "../base/probe.h"
@@ -162,6 +163,19 @@ void rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
 uint64_t rd_mr_read_sum(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
 /* Copies bytes to `dst`, in the order of rd_mr_write(). len > 0. */
 void rd_copy(uint8_t *dst, const uint8_t *src, size_t len);
+/* Does the same, with a short way for an aligned word. */
+static inline void
+rd_place(uint8_t *dst, const uint8_t *src, size_t len)
+{
+	uint64_t word;
+
+	if (len != sizeof(word) || (uintptr_t)dst % sizeof(word) != 0) {
+		rd_copy(dst, src, len);
+		return;
+	}
+	memcpy(&word, src, sizeof(word));
+	__atomic_store_n((uint64_t *)(void *)dst, word, __ATOMIC_RELEASE);
+}
 /* Returns the engine's address of a checked range (len > 0) that lies on one page, which is
  * present; otherwise NULL. */
 static inline uint8_t *

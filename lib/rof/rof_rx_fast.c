@@ -154,7 +154,7 @@ place_next(struct rof_qp *q, const struct rof_txn *t, const uint8_t *from, uint3
 	host = rd_mr_page(mr, t->sink, n);
 	if (host == NULL)
 		return false;
-	rd_copy(host, from, n);
+	rd_place(host, from, n);
 	q->info.bytes_in += n;
 	return true;
 }

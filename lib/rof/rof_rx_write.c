@@ -102,7 +102,7 @@ rof_rx_write_next(struct rof_chan *c, const struct fa_buf *b, struct rd_span *ta
 	host = write_target(q, target, &h, len);
 	if (host == NULL)
 		return false;
-	rd_copy(host, b->data + ROF_WRITE_LEN, len);
+	rd_place(host, b->data + ROF_WRITE_LEN, len);
 	q->info.bytes_in += len;
 	c->sn_next = h.sn + 1;
 	return true;

@@ -221,26 +221,12 @@ eng_slice_free(struct tcp_slice *chain)
 	}
 }
 
-static struct fa_buf *
-mbuf_fbuf(struct rte_mbuf *m, uint32_t off, uint32_t len)
-{
-	struct fa_buf *b = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->falcon.buf;
-
-	*eng_fbuf_returned(b) = NULL;
-	b->next = NULL;
-	b->data = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
-	b->data_len = b->len = len;
-	b->owner = m;
-	b->sum = 0;
-	return b;
-}
-
 struct fa_buf *
 eng_fbuf_alloc(struct rte_mempool *mp)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
 
-	return m == NULL ? NULL : mbuf_fbuf(m, 0, 0);
+	return m == NULL ? NULL : eng_fbuf_of(m, 0, 0);
 }
 
 void
@@ -325,7 +311,7 @@ eng_fbuf(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
 		rte_pktmbuf_free(m->next); /* padding behind the payload */
 	m->next = NULL;
 	m->nb_segs = 1;
-	return mbuf_fbuf(m, off, len);
+	return eng_fbuf_of(m, off, len);
 }
 
 uint32_t

@@ -69,6 +69,21 @@ void eng_slice_free(struct tcp_slice *chain);
 
 /* Returns a payload buffer of 0 bytes in an mbuf of `mp`, or NULL when the pool is empty. */
 struct fa_buf *eng_fbuf_alloc(struct rte_mempool *mp);
+/* Returns the bytes [off, off + len) of an mbuf that is the only one of its frame as a payload
+ * buffer. */
+static inline struct fa_buf *
+eng_fbuf_of(struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	struct fa_buf *b = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->falcon.buf;
+
+	*eng_fbuf_returned(b) = NULL;
+	b->next = NULL;
+	b->data = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
+	b->data_len = b->len = len;
+	b->owner = m;
+	b->sum = 0;
+	return b;
+}
 /* Returns the bytes [off, off + len) of a received frame as one contiguous payload buffer, or NULL
  * when `mp` has no mbuf to copy the segments of the frame into. Consumes the frame in any case. */
 struct fa_buf *eng_fbuf(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len);

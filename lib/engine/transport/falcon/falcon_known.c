@@ -432,7 +432,7 @@ run_add(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *r
 		if (!run_open(t, fc, run, &h) || !fa_run_add(fc->fa, t->now, &run->fa, &h, &in))
 			return false;
 	}
-	b = eng_fbuf(t->rx_pool, d->m, d->off + PSP_LEN + h.head, h.len);
+	b = eng_fbuf_of(d->m, d->off + PSP_LEN + h.head, h.len);
 	*run->tail = b;
 	run->tail = &b->next;
 	if (h.type == FALCON_PULL_REQUEST)
