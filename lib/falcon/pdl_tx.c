@@ -10,14 +10,19 @@
 
 #include "conn_priv.h"
 
+/* Returns whether there is a packet to send, whatever the windows are. */
+static inline bool
+has_packets(const struct pdl_conn *d)
+{
+	return d->queued || d->tx[PDL_REQUEST].lost_count || d->tx[PDL_DATA].lost_count;
+}
+
 void
 pdl_wake(struct fa_conn *c)
 {
 	struct pdl_conn *d = &c->pdl;
 
-	if (d->on_tx || c->dead)
-		return;
-	if (!d->queued && !d->tx[PDL_REQUEST].lost_count && !d->tx[PDL_DATA].lost_count)
+	if (d->on_tx || c->dead || !has_packets(d))
 		return;
 	TAILQ_INSERT_TAIL(&c->s->pdl.tx, c, pdl.tx_link);
 	d->on_tx = true;
@@ -592,7 +597,7 @@ pdl_tx_turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
 				break;
 			continue;
 		}
-		*rc = send_one(c, now);
+		*rc = has_packets(&c->pdl) ? send_one(c, now) : TX_NOTHING;
 		if (*rc)
 			break;
 		n++;

@@ -242,6 +242,10 @@ eng_fbufs_free(struct fa_buf *chain)
 	struct rte_mbuf *m[BULK];
 	unsigned n = 0;
 
+	if (chain->next == NULL) {
+		eng_fbuf_free(chain);
+		return;
+	}
 	for (struct fa_buf *b = chain, *next; b != NULL; b = next) {
 		struct rte_mbuf *one = rte_pktmbuf_prefree_seg(b->owner);
 
