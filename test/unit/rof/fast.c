@@ -127,8 +127,10 @@ run_plan(struct pair *p, const struct plan *plan, bool fast)
 	pair_run(p, 10000000000ull, quiet);
 }
 
+/* Without a buffer, a run leaves a request in the send queue and the general path has taken it from
+ * there, so that their latencies begin at different times. */
 static void
-compare_ends(const struct end *a, const struct end *b)
+compare_ends(const struct plan *plan, const struct end *a, const struct end *b)
 {
 	struct rof_info x, y;
 
@@ -146,7 +148,8 @@ compare_ends(const struct end *a, const struct end *b)
 	cr_assert_eq(a->rd.state, b->rd.state);
 	cr_assert_eq(a->live, b->live);
 	cr_assert_eq(a->sums, b->sums);
-	cr_assert_arr_eq(&a->st.latency, &b->st.latency, sizeof(a->st.latency));
+	if (!plan->buffers)
+		cr_assert_arr_eq(&a->st.latency, &b->st.latency, sizeof(a->st.latency));
 }
 
 static void
@@ -162,8 +165,8 @@ compare(const struct plan *plan, uint64_t packets)
 		(unsigned long long)general.packets);
 	cr_assert_eq(fast.digest, general.digest);
 	cr_assert_eq(fast.now, general.now);
-	compare_ends(&fast.e[0], &general.e[0]);
-	compare_ends(&fast.e[1], &general.e[1]);
+	compare_ends(plan, &fast.e[0], &general.e[0]);
+	compare_ends(plan, &fast.e[1], &general.e[1]);
 	cr_assert(pair_fini(&fast));
 	cr_assert(pair_fini(&general));
 }
