@@ -112,6 +112,8 @@ static const struct row rows[] = {
 	{"falcon", "pcid", KIND_BOOL, AT(eng.falcon.pcid), 0, 0},
 	{"falcon", "function", KIND_U32, AT(eng.falcon.function), 0, 0xffffff},
 	{"falcon", "keepalive", KIND_TIME, AT(eng.falcon.keepalive_ns), 0, 86400 * SECOND},
+	{"falcon", "control-idle", KIND_TIME, AT(eng.falcon.control_idle_ns), 1000000,
+		86400 * SECOND},
 	{"falcon", "rekey-time", KIND_TIME, AT(eng.falcon.rekey_ns), 0, 30 * 86400 * SECOND},
 	{"falcon", "rekey-packets", KIND_COUNT, AT(eng.falcon.rekey_packets), 0, 1ull << 60},
 	{"falcon", "device-key-time", KIND_TIME, AT(eng.falcon.device_key_ns), 0,

@@ -174,9 +174,12 @@ struct eng_falcon_config {
 	 * encrypted; the cookie never is. */
 	bool pcid;
 	uint32_t function; /* 24 bits: Destination Function of packets to this side (7.2) */
-	/* Time without a message on a control channel after which it is probed, to detect a silent
-	 * host. 0: the values of eng_config.tcp apply. */
+	/* A host with connections that is silent for 2.2 times this, on its carrier and on all
+	 * connections, has gone. 0: the values of eng_config.tcp apply to carriers, and no host is
+	 * given up. */
 	uint64_t keepalive_ns;
+	/* Time without a frame after which a carrier to a host without connections is closed. */
+	uint64_t control_idle_ns;
 	/* Time and number of packets after which a peer gets a new SPI and key for what it sends,
 	 * and the lifetime of the device key, whose change gives all peers new ones. 0: never. */
 	uint64_t rekey_ns, rekey_packets, device_key_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state machine of the exchange: which frame is valid in which state, and its effect.
+ * The state machine of an exchange: which frame is valid in which state, and its effect.
  * exchange_answer.c has the calls of the application.
  */
 #include "exchange_priv.h"
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../base/mem.h"
+#include "../base/secret.h"
 
 #define MS_NS 1000000u
 
@@ -36,8 +37,12 @@ int
 rofx_fail(struct rofx *x, enum rofx_reason why)
 {
 	struct rofx_frame f = {.type = ROFX_F_REJECT, .why = why};
+	bool unsent = (x->state == ROFX_S_ASKED || x->state == ROFX_S_LOOKUP) && x->out_len > 0;
 
-	(void)rofx_send(x, &f); /* no room: the peer gets no reason but the stream's end */
+	if (unsent) /* the request has not left */
+		rofx_forget(x);
+	else
+		(void)rofx_send(x, &f); /* no room: the peer gets no reason */
 	return rofx_fail_silent(x, why);
 }
 
@@ -61,11 +66,20 @@ take_key(struct rofx *x, const struct rofx_frame *f)
 	return 0;
 }
 
+/* Keeps what the established connection needs of the agreement. */
+static void
+take_terms(struct rofx *x)
+{
+	x->psp = x->agreed->psp;
+	x->rx_spi = x->agreed->rx.spi;
+	x->tx_spi = x->agreed->tx.spi;
+}
+
 /* Notes whether the peer knows lists of ports, and takes its list. */
 static void
 take_list(struct rofx *x, const struct rofx_frame *f)
 {
-	x->lists = f->list != ROFX_LIST_UNKNOWN;
+	x->su->lists = f->list != ROFX_LIST_UNKNOWN;
 	x->agreed->listed = f->list == ROFX_LIST_FOLLOWS;
 	if (x->agreed->listed)
 		memcpy(x->agreed->tx_ports, f->ports, sizeof(f->ports));
@@ -78,7 +92,9 @@ on_connect(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 
 	r->peer = f->side;
 	r->secure = x->secure;
-	x->lists = f->list != ROFX_LIST_UNKNOWN;
+	r->service = f->service;
+	r->port = f->port;
+	x->su->lists = f->list != ROFX_LIST_UNKNOWN;
 	copy_private(f, &r->private_len, r->private_data);
 	x->state = ROFX_S_DECIDE;
 	x->deadline = UINT64_MAX;
@@ -111,6 +127,7 @@ on_accept(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	if (take_key(x, f) < 0)
 		return -ROFX_CONTRADICTION;
 	take_list(x, f);
+	take_terms(x);
 	copy_private(f, &x->agreed->private_len, x->agreed->private_data);
 	x->state = ROFX_S_AGREED;
 	x->deadline = UINT64_MAX;
@@ -121,11 +138,12 @@ on_accept(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 static int
 on_ready(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	if (f->list == ROFX_LIST_FOLLOWS && !x->lists)
+	if (f->list == ROFX_LIST_FOLLOWS && !x->su->lists)
 		return rofx_fail(x, ROFX_CONTRADICTION);
 	if (take_key(x, f) < 0)
 		return -ROFX_CONTRADICTION;
 	take_list(x, f);
+	take_terms(x);
 	x->state = ROFX_S_LIVE;
 	x->deadline = UINT64_MAX;
 	rofx_raise(x, ROFX_EV_ESTABLISHED);
@@ -151,17 +169,20 @@ on_later(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	uint64_t delay = (uint64_t)SK_MIN(SK_MAX(f->delay_ms, 1u), ROFX_LATER_MAX_MS) * MS_NS;
 
-	if (now + delay > x->patience_end)
+	if (now + delay > x->su->patience_end)
 		return rofx_fail(x, ROFX_NOT_READY);
 	x->state = ROFX_S_AGAIN;
 	x->deadline = now + delay;
 	return 0;
 }
 
-/* Processes the rejection of a CONNECT or LOOKUP, with the application's private data. */
+/* Processes the rejection of a CONNECT or LOOKUP, with the application's private data. A request on
+ * a carrier that is retired is repeated on another one. */
 static int
 on_reject(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
+	if (f->why == ROFX_RETIRED && now < x->su->patience_end && x->out_len == 0)
+		return rofx_send_request(x) == 0 ? 0 : rofx_fail_silent(x, ROFX_FLOOD);
 	copy_private(f, &x->agreed->private_len, x->agreed->private_data);
 	x->state = ROFX_S_DONE;
 	x->why = (uint8_t)f->why;
@@ -177,18 +198,62 @@ on_given_up(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	return rofx_fail_silent(x, f->why);
 }
 
+/* Ends the connection when both sides have ended it. */
+static void
+end_if_over(struct rofx *x)
+{
+	if (!x->finished || !x->ended)
+		return;
+	x->state = ROFX_S_DONE;
+	x->deadline = UINT64_MAX;
+}
+
+static int
+on_end(struct rofx *x, uint64_t now, const struct rofx_frame *f)
+{
+	if (x->ended) /* repeated on another carrier */
+		return 0;
+	x->ended = true;
+	rofx_raise(x, ROFX_EV_ENDED);
+	end_if_over(x);
+	return 0;
+}
+
+/* Processes a REJECT of an established connection. A peer that has seen END and has forgotten the
+ * connection since reports that it is gone: the END that answers ours was lost with a carrier. */
+static int
+on_broken(struct rofx *x, uint64_t now, const struct rofx_frame *f)
+{
+	return x->finished && f->why == ROFX_GONE ? on_end(x, now, f) : on_given_up(x, now, f);
+}
+
+static int
+on_check(struct rofx *x, uint64_t now, const struct rofx_frame *f)
+{
+	return 0; /* only a side without the connection answers */
+}
+
 static int
 on_rekey(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	struct rofx_agreed *a = x->agreed;
-
+	if (f->sa.spi == x->tx_spi && f->sa.version == x->psp) {
+		/* Repeated on another carrier: REKEYED may have been lost. */
+		if (!x->rekeyed) {
+			x->rekeyed = true;
+			return rofx_rekeyed(x) == 0 ? 0 : rofx_fail_silent(x, ROFX_FLOOD);
+		}
+		return 0;
+	}
 	if (x->rekeyed)
 		return rofx_fail(x, ROFX_UNEXPECTED);
-	if (f->sa.version != a->psp || f->sa.spi == a->tx.spi)
+	if (f->sa.version != x->psp || f->key_len != psp_key_len(x->psp))
 		return rofx_fail(x, ROFX_CONTRADICTION);
-	if (take_key(x, f) < 0)
-		return -ROFX_CONTRADICTION;
-	a->tx.spi = f->sa.spi;
+	x->theirs = sk_secret_alloc(sizeof(*x->theirs));
+	if (x->theirs == NULL)
+		return rofx_fail(x, ROFX_NO_RESOURCE);
+	x->theirs->version = x->psp;
+	x->theirs->spi = x->tx_spi = f->sa.spi;
+	memcpy(x->theirs->key, f->sa.key, f->key_len);
 	x->rekeyed = true;
 	rofx_raise(x, ROFX_EV_REKEY);
 	return 0;
@@ -197,9 +262,13 @@ on_rekey(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 static int
 on_rekeyed(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	if (!x->rekeying || f->spi != x->agreed->rx.spi)
+	if (f->spi != x->rx_spi)
 		return rofx_fail(x, ROFX_UNEXPECTED);
+	if (!x->rekeying) /* the answer to a REKEY that was repeated */
+		return 0;
 	x->rekeying = false;
+	sk_secret_free(x->ours, sizeof(*x->ours));
+	x->ours = NULL;
 	x->deadline = UINT64_MAX;
 	rofx_raise(x, ROFX_EV_REKEYED);
 	return 0;
@@ -222,7 +291,9 @@ static const step_fn steps[ROFX_S_COUNT][ROFX_F_COUNT] = {
 	[ROFX_S_ANSWERED] = {[ROFX_F_READY] = on_ready, [ROFX_F_REJECT] = on_given_up},
 	[ROFX_S_LIVE] = {[ROFX_F_REKEY] = on_rekey,
 		[ROFX_F_REKEYED] = on_rekeyed,
-		[ROFX_F_REJECT] = on_given_up},
+		[ROFX_F_END] = on_end,
+		[ROFX_F_CHECK] = on_check,
+		[ROFX_F_REJECT] = on_broken},
 };
 
 bool
@@ -237,82 +308,83 @@ rofx_step(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	return steps[x->state][f->type](x, now, f);
 }
 
-/* ---- Openings ---- */
-
-static int
-opened_reply(struct rofx *x, const struct rofx_opening *o)
+/* Checks that a frame is one of the exchange's peer. The first frame names it. */
+static bool
+is_peers(const struct rofx *x, const struct rofx_frame *f)
 {
-	if (o->version != ROFX_VERSION)
-		return rofx_fail_silent(x, ROFX_BAD_VERSION);
-	if (o->status != 0)
-		return rofx_fail_silent(x, rofx_reason_of(o->status));
-	if (o->security != (x->secure ? ROFX_SECURE : ROFX_CLEAR))
-		return rofx_fail_silent(x, ROFX_CONTRADICTION);
-	return 0;
-}
-
-static enum rofx_reason
-judge_opening(const struct rofx *x, const struct rofx_opening *o)
-{
-	if (o->version != ROFX_VERSION)
-		return ROFX_BAD_VERSION;
-	if (o->security > ROFX_SECURE)
-		return ROFX_MALFORMED;
-	if (o->security == ROFX_SECURE && x->identity == NULL)
-		return ROFX_NO_TLS;
-	if (o->security == ROFX_CLEAR &&
-		(x->cfg.require_psp || (x->identity != NULL && !x->cfg.allow_clear)))
-		return ROFX_TLS_NEEDED;
-	return ROFX_NONE;
-}
-
-static int
-opened_request(struct rofx *x, const struct rofx_opening *o)
-{
-	enum rofx_reason why = judge_opening(x, o);
-	struct rofx_opening reply = {.reply = true,
-		.version = ROFX_VERSION,
-		.security = o->security == ROFX_SECURE ? ROFX_SECURE : ROFX_CLEAR};
-
-	if (why == ROFX_NONE && o->security == ROFX_SECURE) {
-		why = rofx_link_open(x);
-		x->secure = true;
-	}
-	reply.status = why != ROFX_NONE ? rofx_code(why) : 0;
-	rofx_send_opening(x, &reply);
-	return why != ROFX_NONE ? rofx_fail_silent(x, why) : 0;
+	if (f->to != x->id && f->to != ROFX_NO_ID)
+		return false;
+	return f->from == x->peer_id || x->peer_id == ROFX_NO_ID;
 }
 
 int
-rofx_opened(struct rofx *x, const struct rofx_opening *o)
+rofx_take(struct rofx *x, uint64_t now, const struct rofx_carrier *k, const struct rofx_frame *f)
 {
-	x->opened = true;
-	x->peer_version = o->version;
-	return x->initiator ? opened_reply(x, o) : opened_request(x, o);
-}
+	struct rofx_frame whole = *f;
+	int err;
 
-bool
-rofx_handshakes(const struct rofx *x)
-{
+	if (!is_peers(x, f) || (x->secure && !k->secure))
+		return -ROFX_UNKNOWN;
 	if (x->state >= ROFX_S_DONE)
-		return false;
-	return x->link != NULL ? rofx_link_busy(x->link) : x->identity != NULL && !x->opened;
+		return 0;
+	if (!rofx_expected(x, f->type))
+		return rofx_fail(x, ROFX_UNEXPECTED);
+	if (f->type == ROFX_F_ACCEPT || f->type == ROFX_F_LATER)
+		x->peer_id = f->from;
+	err = rofx_frame_parse(&whole, f->private_data, f->private_len);
+	err = err != 0 ? rofx_fail(x, err) : rofx_step(x, now, &whole);
+	explicit_bzero(&whole, sizeof(whole));
+	return err;
 }
 
-/* ---- The stream's end, and timeouts ---- */
+/* ---- The end of a carrier, and timeouts ---- */
 
 void
-rofx_closed(struct rofx *x)
+rofx_lost(struct rofx *x)
 {
+	struct rofx_frame f = {.type = x->finished ? ROFX_F_END : ROFX_F_CHECK};
+
 	if (x->state >= ROFX_S_DONE)
 		return;
 	if (x->state != ROFX_S_LIVE) {
 		rofx_fail_silent(x, ROFX_CLOSED);
 		return;
 	}
-	x->state = ROFX_S_DONE;
-	x->deadline = UINT64_MAX;
-	rofx_raise(x, ROFX_EV_ENDED);
+	/* If there is no room the frames of the last time still wait. */
+	if (x->rekeying)
+		(void)rofx_send_rekey(x);
+	(void)rofx_send(x, &f);
+}
+
+bool
+rofx_live(const struct rofx *x)
+{
+	return x->state == ROFX_S_LIVE;
+}
+
+bool
+rofx_finished(const struct rofx *x)
+{
+	return x->finished && x->ended;
+}
+
+int
+rofx_finish(struct rofx *x, uint64_t now)
+{
+	struct rofx_frame f = {.type = ROFX_F_END};
+
+	if (x->state != ROFX_S_LIVE)
+		return -EINVAL;
+	if (x->finished)
+		return 0;
+	if (rofx_send(x, &f) != 0) {
+		rofx_fail_silent(x, ROFX_FLOOD);
+		return 0;
+	}
+	x->finished = true;
+	x->deadline = now + x->reply_ns;
+	end_if_over(x);
+	return 0;
 }
 
 uint64_t

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The exchange: how two instances of Saker create a Falcon connection, for which the Falcon
- * specifications define no protocol. It is a request and a reply on a TCP connection to the
- * listener's port. doc/falcon-cm.md specifies the protocol. This library is one side of one such
- * stream, without a clock and without I/O: the caller passes received bytes in and takes bytes to
- * send, and events report what has happened. The stream stays open as long as the Falcon connection
- * lives: it carries the rotation of keys, and its end is the connection's end. TLS 1.3, if
- * configured, is inside the library.
+ * specifications define no protocol. doc/falcon-cm.md specifies it. All exchanges of two hosts
+ * share one TCP connection, the *carrier* (struct rofx_carrier), with TLS 1.3 if configured. An
+ * exchange (struct rofx) is a request and a reply in frames of the carrier. It lives as long as its
+ * Falcon connection: it rotates keys and ends the connection, over whichever carrier there is then.
+ * This library is one side of each, without a clock and without I/O: the caller passes received
+ * bytes in and takes bytes to send, and events report what has happened.
  *
  *   initiator                                     responder
- *   rofx_connect(ours)     -- CONNECT -->         ROFX_EV_REQUEST: rofx_request()
+ *   rofx_connect(ours)     -- CONNECT -->         rofx_listen(), rofx_take():
+ *                                                 ROFX_EV_REQUEST: rofx_request()
  *   ROFX_EV_AGREED:        <-- ACCEPT --          rofx_accept(ours): rofx_agreed(), create the
  *     rofx_agreed(), create the fa_conn,            fa_conn, which may answer but not yet send
  *     then rofx_ready()    -- READY -->           ROFX_EV_ESTABLISHED: it may send
  *
- * After each rofx_input() and rofx_timeout(), the caller takes all events by rofx_event(). After
- * each call it takes rofx_output() while there are bytes, and reads rofx_deadline(). Times are
+ * A carrier calls its owner for each received frame. The owner finds the exchange by
+ * rofx_frame_to() and passes it the frame (rofx_take()), and then takes all events by rofx_event().
+ * After each call on an exchange it passes the exchange's frames to a carrier (rofx_pass()) when it
+ * has a turn, and reads rofx_deadline(). After each call on a carrier it takes
+ * rofx_carrier_output() while there are bytes, and reads rofx_carrier_deadline(). Times are
  * nanoseconds of any monotonic clock.
  */
 #ifndef SAKER_ROF_EXCHANGE_H
@@ -31,9 +35,10 @@
 #include "../falcon/psp.h"
 #include "rof.h"
 
-#define ROFX_VERSION     1
+#define ROFX_VERSION     2
 #define ROFX_KEY_LEN     16 /* first bytes of the stream; they differ from MPA's */
 #define ROFX_PRIVATE_MAX 512
+#define ROFX_NO_ID       0 /* no name of an exchange: in the frame that begins it */
 /* Of IRD and ORD. This value itself means that a side has no limit (RFC 6581). */
 #define ROFX_DEPTH_MAX 0x3fff
 /* Entries of a list of UDP source ports (rofx_list_ports()), and its least port. */
@@ -48,10 +53,13 @@
 	X(ROFX_BAD_FRAME, SK_WARNING, "a frame of an unknown type, or longer than permitted")      \
 	X(ROFX_MALFORMED, SK_WARNING, "a frame with invalid fields")                               \
 	X(ROFX_UNEXPECTED, SK_WARNING, "a frame that is invalid in this state")                    \
+	X(ROFX_UNKNOWN, SK_NOTICE, "a frame for an exchange that does not exist")                  \
 	X(ROFX_CONTRADICTION, SK_WARNING, "a reply that exceeds the request's offer")              \
 	X(ROFX_FLOOD, SK_WARNING, "the peer does not read its answers")                            \
 	X(ROFX_TIMEOUT, SK_NOTICE, "no frame arrived in time")                                     \
-	X(ROFX_CLOSED, SK_NOTICE, "the stream ended before the exchange did")                      \
+	X(ROFX_CLOSED, SK_NOTICE, "the carrier ended before the exchange did")                     \
+	X(ROFX_GONE, SK_NOTICE, "the peer has no such connection any more")                        \
+	X(ROFX_RETIRED, SK_NORMAL, "a request on a carrier that begins nothing any more")          \
 	X(ROFX_TLS, SK_WARNING, "TLS failed: wrong key, refused by the peer, or corrupt bytes")    \
 	X(ROFX_TLS_NAME, SK_WARNING, "the peer's key or certificate is not for its address")       \
 	X(ROFX_TLS_EXPIRED, SK_WARNING, "the peer's certificate has expired, or is not valid yet") \
@@ -59,7 +67,7 @@
 	X(ROFX_NO_KEY, SK_WARNING, "no key or certificate is configured for the peer's address")   \
 	X(ROFX_NO_TLS, SK_WARNING, "the peer requires TLS, which is not configured")               \
 	X(ROFX_TLS_NEEDED, SK_WARNING, "the peer connected in clear, but TLS is configured")       \
-	X(ROFX_CRYPTO_IN_CLEAR, SK_WARNING, "PSP with keys was requested on a stream in clear")    \
+	X(ROFX_CRYPTO_IN_CLEAR, SK_WARNING, "PSP with keys was requested on a carrier in clear")   \
 	X(ROFX_NO_PSP, SK_WARNING, "the two sides have no PSP version in common")                  \
 	X(ROFX_PSP_REQUIRED, SK_WARNING, "the peer offers no PSP version with keys")               \
 	X(ROFX_TRANSPORT, SK_WARNING, "the transport is not the listener's")                       \
@@ -78,7 +86,7 @@ SK_REASONS_DECLARE(rofx, ROFX_NONE, ROFX_REASONS)
 /* ---- The parameters of one side ---- */
 
 enum rofx_addressing {
-	ROFX_LISTENER, /* the service is the TCP port that the stream addresses */
+	ROFX_LISTENER, /* the port that the request names has a listener */
 	/* (to_gid, to_qpn) names a QP modified by the program, or, with qpn and to_qpn 0, a host
 	 * for datagrams. */
 	ROFX_ADDRESS,
@@ -159,28 +167,91 @@ struct rofx_agreed {
 void rofx_fill_falcon(const struct rofx_agreed *a, struct fa_params *p);
 void rofx_fill_channel(const struct rofx_agreed *a, struct rof_chan_params *p);
 
-/* ---- A stream ---- */
+/* ---- Carriers ---- */
 
 struct rofx;
+struct rofx_carrier;
+struct rofx_frame;
 struct rofx_tls;
 
-/* Configuration of a stream. A time of 0 means the default in parentheses. */
+/* Configuration of a carrier and of an exchange. A time of 0 means the default in parentheses. */
 struct rofx_config {
-	/* NULL: in clear, and therefore without keys. A stream uses the identities that are loaded
+	/* NULL: in clear, and therefore without keys. A carrier uses the identities that are loaded
 	 * when it begins. */
 	struct rofx_tls *tls;
-	bool allow_clear; /* a responder with TLS also accepts peers in clear */
-	/* A responder refuses streams in clear, and requests without a PSP version with keys. */
+	bool allow_clear; /* a responder with TLS also accepts carriers in clear */
+	/* A responder refuses carriers in clear, and requests without a PSP version with keys. */
 	bool require_psp;
-	/* Addresses of both ends of the stream. `peer` determines the key or certificate that the
-	 * peer must have; NULL: those of all peers, and any address. Only rofx_connect(),
-	 * rofx_lookup() and rofx_listen() read the two pointers. */
+	/* Addresses of both ends of the carrier. `peer` determines the key or certificate that the
+	 * peer must have; NULL: those of all peers, and any address. Only rofx_carrier_create()
+	 * reads the two pointers. */
 	const struct sk_addr *local, *peer;
-	uint64_t request_ns; /* responder: until the request is complete (3 s) */
-	/* Initiator: until an answer arrives; responder: until READY arrives (10 s). */
+	/* The part of this host that has the exchanges of the carrier: any number. */
+	uint8_t stage;
+	/* Responder: until the first frame of a carrier, and until a request after LATER (3 s). */
+	uint64_t request_ns;
+	/* Initiator: until an answer arrives; responder: until READY arrives; both: until END is
+	 * answered (10 s). */
 	uint64_t reply_ns;
 	uint64_t patience_ns; /* initiator: while the peer is not ready yet (60 s) */
 };
+
+/* Handles a frame of a carrier, which is valid during the call. The function must not destroy the
+ * carrier. */
+typedef void rofx_frame_fn(void *ctx, struct rofx_carrier *k, const struct rofx_frame *f);
+
+/* Checks whether a stream begins as a carrier does, of any version. Returns 1 (yes), 0 (no), or -1
+ * when it needs more bytes, at most ROFX_KEY_LEN. */
+int rofx_match(const uint8_t *data, size_t len);
+
+/* Creates one end of a carrier: `initiator` opens the TCP connection. Returns NULL and sets *err:
+ * -ENOKEY when no key or certificate is configured for the peer of an initiator; -ENOMEM. */
+struct rofx_carrier *rofx_carrier_create(const struct rofx_config *cfg, uint64_t now,
+	bool initiator, rofx_frame_fn *on_frame, void *ctx, int *err);
+void rofx_carrier_destroy(struct rofx_carrier *k);
+/* Processes received bytes. Returns `len`, or -reason: then the carrier has failed, and the caller
+ * closes it once rofx_carrier_output() is empty. */
+int rofx_carrier_input(struct rofx_carrier *k, uint64_t now, const uint8_t *data, size_t len);
+/* Returns whether the next rofx_carrier_input(), or the first rofx_carrier_output() of an
+ * initiator, may compute with public keys, which takes 50 us to some ms. */
+bool rofx_carrier_handshakes(const struct rofx_carrier *k);
+/* Writes bytes to send to `buf`. Returns their number. */
+size_t rofx_carrier_output(struct rofx_carrier *k, uint8_t *buf, size_t room);
+/* Returns whether both openings have passed, and in TLS both sides have proved their identity. */
+bool rofx_carrier_ready(const struct rofx_carrier *k);
+bool rofx_carrier_secure(const struct rofx_carrier *k);
+/* Returns whether a frame of the peer has arrived. */
+bool rofx_carrier_used(const struct rofx_carrier *k);
+/* Returns the part of the peer's host that has the exchanges of the carrier, when it is ready. */
+uint8_t rofx_carrier_peer_stage(const struct rofx_carrier *k);
+/* Returns whether `tls`, which may be NULL, has other identities than the carrier began with. */
+bool rofx_carrier_outdated(const struct rofx_carrier *k, const struct rofx_tls *tls);
+/* Returns when the caller must call rofx_carrier_timeout(), in ns; UINT64_MAX: never. */
+uint64_t rofx_carrier_deadline(const struct rofx_carrier *k);
+void rofx_carrier_timeout(struct rofx_carrier *k, uint64_t now);
+/* Returns why the carrier has failed, or ROFX_NONE. */
+enum rofx_reason rofx_carrier_why(const struct rofx_carrier *k);
+/* Returns the peer's version of the protocol after ROFX_BAD_VERSION, otherwise ROFX_VERSION. */
+uint8_t rofx_carrier_peer_version(const struct rofx_carrier *k);
+
+/* Return the names of a frame's exchange at this side, and at the peer. */
+uint32_t rofx_frame_to(const struct rofx_frame *f);
+uint32_t rofx_frame_from(const struct rofx_frame *f);
+/* Returns whether the frame begins an exchange: CONNECT or LOOKUP. */
+bool rofx_frame_begins(const struct rofx_frame *f);
+/* Returns whether the frame withdraws a request that has no answer yet: its exchange is the one
+ * whose rofx_peer_id() is rofx_frame_from(). */
+bool rofx_frame_withdraws(const struct rofx_frame *f);
+/* Returns whether the frame reports that the peer begins nothing more on the carrier: the exchange
+ * repeats its request, which the owner passes to another carrier. */
+bool rofx_frame_retires(const struct rofx_frame *f);
+/* Answers a frame that begins an exchange with a REJECT, if the carrier has room for it. */
+void rofx_refuse(struct rofx_carrier *k, const struct rofx_frame *f, enum rofx_reason why);
+/* Answers a frame for an exchange that does not exist, if its sender has to learn that and the
+ * carrier has room. */
+void rofx_unknown(struct rofx_carrier *k, const struct rofx_frame *f);
+
+/* ---- Exchanges ---- */
 
 /* The events, in the order in which rofx_event() returns them. */
 enum rofx_event {
@@ -189,20 +260,21 @@ enum rofx_event {
 	ROFX_EV_LOOKUP,      /* responder: rofx_question(), then rofx_found() or rofx_reject() */
 	ROFX_EV_AGREED,      /* initiator: rofx_agreed(), then rofx_ready() */
 	ROFX_EV_ESTABLISHED, /* responder: the initiator is ready, too */
-	ROFX_EV_FOUND,       /* initiator: rofx_answer(); the stream may be closed */
-	ROFX_EV_REKEY,       /* agreed.tx is new: send with it, then call rofx_rekeyed() */
-	/* The peer sends with the agreed.rx of rofx_rekey(): the old SPI may be released. */
+	ROFX_EV_FOUND,       /* initiator: rofx_answer(); the exchange may be destroyed */
+	ROFX_EV_REKEY,       /* rofx_tx() is new: send with it, then call rofx_rekeyed() */
+	/* The peer sends with the SA of rofx_rekey(): the old SPI may be released. */
 	ROFX_EV_REKEYED,
-	/* Initiator: rofx_why() and rofx_agreed()->private_* are valid; close the stream. */
+	/* Initiator: rofx_why() and rofx_agreed()->private_* are valid; destroy the exchange. */
 	ROFX_EV_REJECTED,
-	ROFX_EV_FAILED, /* rofx_why() is valid; close the stream once rofx_output() is empty */
-	ROFX_EV_ENDED,  /* an established connection ended, by rofx_closed() */
+	ROFX_EV_FAILED, /* rofx_why() is valid; destroy the exchange when its frames have passed */
+	ROFX_EV_ENDED,  /* the peer ends the established connection in order: rofx_finish() */
 };
 
 /* A request: the peer's side, and its private data. */
 struct rofx_request {
 	struct rofx_side peer;
-	bool secure; /* it arrived in TLS */
+	uint16_t service, port; /* of ROFX_LISTENER: the port that is asked for; the peer's own */
+	bool secure;            /* it arrived in TLS */
 	uint16_t private_len;
 	uint8_t private_data[ROFX_PRIVATE_MAX];
 };
@@ -221,34 +293,44 @@ struct rofx_answer {
 	uint8_t private_data[ROFX_PRIVATE_MAX];
 };
 
-/* Checks whether a stream begins as an exchange does. Returns 1 (yes), 0 (no), or -1 when it needs
- * more bytes, at most ROFX_KEY_LEN. */
-int rofx_match(const uint8_t *data, size_t len);
-
-/* Starts a stream that requests a connection. Returns NULL and sets *err: -EINVAL when `ours` is
- * invalid, or needs keys on a stream in clear; -EMSGSIZE when `len` exceeds ROFX_PRIVATE_MAX;
- * -ENOKEY when no key or certificate is configured for the peer; -ENOMEM. */
-struct rofx *rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side *ours,
-	const void *private_data, size_t len, int *err);
-/* Starts a stream that looks up a datagram QP. Returns NULL and sets *err: -EMSGSIZE, -ENOKEY or
+/* Creates an exchange that requests a connection. `id` is its name at this side, not ROFX_NO_ID.
+ * `service` is the port that is asked for, and `port` the port of this side; both are 0 with
+ * ROFX_ADDRESS. Returns NULL and sets *err: -EINVAL when `ours` is invalid, or needs keys without
+ * TLS; -EMSGSIZE when `len` exceeds ROFX_PRIVATE_MAX; -ENOMEM. */
+struct rofx *rofx_connect(const struct rofx_config *cfg, uint64_t now, uint32_t id,
+	const struct rofx_side *ours, uint16_t service, uint16_t port, const void *private_data,
+	size_t len, int *err);
+/* Creates an exchange that looks up a datagram QP. Returns NULL and sets *err: -EMSGSIZE or
  * -ENOMEM. */
-struct rofx *rofx_lookup(
-	const struct rofx_config *cfg, uint64_t now, const struct rofx_question *q, int *err);
-/* Starts the responder's end of a stream, from its first byte on. Returns NULL when memory is
- * exhausted. */
-struct rofx *rofx_listen(const struct rofx_config *cfg, uint64_t now);
-/* Wipes the keys and frees the stream. */
+struct rofx *rofx_lookup(const struct rofx_config *cfg, uint64_t now, uint32_t id,
+	const struct rofx_question *q, int *err);
+/* Creates the responder's end of the exchange that the frame begins, which the caller passes to
+ * rofx_take() then. Returns NULL when memory is exhausted. */
+struct rofx *rofx_listen(const struct rofx_config *cfg, uint64_t now, uint32_t id,
+	const struct rofx_carrier *k, const struct rofx_frame *f);
+/* Wipes the keys and frees the exchange. */
 void rofx_destroy(struct rofx *x);
 
-/* Processes received bytes. Returns `len`, or -reason after which ROFX_EV_FAILED follows. */
-int rofx_input(struct rofx *x, uint64_t now, const uint8_t *data, size_t len);
-/* Returns whether the next rofx_input(), or the first rofx_output() of an initiator, may compute
- * with public keys, which takes 50 us to some ms. */
-bool rofx_handshakes(const struct rofx *x);
-/* Writes bytes to send to `buf`. Returns their number. */
-size_t rofx_output(struct rofx *x, uint8_t *buf, size_t room);
-/* Reports the end of the stream, from the peer or altogether. */
-void rofx_closed(struct rofx *x);
+/* Processes a frame to this exchange. Returns 0; -ROFX_UNKNOWN when the frame is not one of the
+ * exchange's peer, or arrived in clear for an exchange in TLS, and has had no effect; or another
+ * -reason, after which ROFX_EV_FAILED follows. */
+int rofx_take(
+	struct rofx *x, uint64_t now, const struct rofx_carrier *k, const struct rofx_frame *f);
+/* Passes the first frame that waits to a carrier. Returns 0; -ENOENT when none waits; -EAGAIN when
+ * the carrier has no room; -EPERM when the carrier is in clear and the exchange is not. */
+int rofx_pass(struct rofx *x, struct rofx_carrier *k);
+/* Returns whether a frame waits. */
+bool rofx_waits(const struct rofx *x);
+/* Returns whether the frame that waits begins an exchange of this side. */
+bool rofx_begins(const struct rofx *x);
+/* Reports that a carrier has ended, over which frames of the exchange may have been lost. An
+ * exchange fails during its start-up. An established one repeats what is not confirmed, and asks
+ * whether the peer still has the connection: ROFX_EV_FAILED with ROFX_GONE follows if not. */
+void rofx_lost(struct rofx *x);
+/* Returns the name of the exchange at the peer, or ROFX_NO_ID before the peer's answer. */
+uint32_t rofx_peer_id(const struct rofx *x);
+/* Returns whether the exchange is established and not ended. */
+bool rofx_live(const struct rofx *x);
 /* Returns when the caller must call rofx_timeout(), in ns; UINT64_MAX: never. */
 uint64_t rofx_deadline(const struct rofx *x);
 void rofx_timeout(struct rofx *x, uint64_t now);
@@ -256,15 +338,14 @@ void rofx_timeout(struct rofx *x, uint64_t now);
 enum rofx_event rofx_event(struct rofx *x);
 /* Returns the reason of ROFX_EV_REJECTED and ROFX_EV_FAILED. */
 enum rofx_reason rofx_why(const struct rofx *x);
-/* Returns the peer's version of the protocol after ROFX_BAD_VERSION, otherwise ROFX_VERSION. */
-uint8_t rofx_peer_version(const struct rofx *x);
 
-/* Valid from their event on. The stream owns the results. The first three return NULL after
- * rofx_trim(). */
+/* Valid from their event on. The exchange owns the results. They return NULL after rofx_trim(). */
 const struct rofx_request *rofx_request(const struct rofx *x);
 const struct rofx_question *rofx_question(const struct rofx *x);
 const struct rofx_answer *rofx_answer(const struct rofx *x);
 const struct rofx_agreed *rofx_agreed(const struct rofx *x);
+/* Returns what this side sends with, from ROFX_EV_REKEY to rofx_rekeyed(), else NULL. */
+const struct rofx_sa *rofx_tx(const struct rofx *x);
 
 /* Lists the UDP source ports of the peer's packets, for a side whose port of the network chooses a
  * receive queue by them: at least ROFX_PORT_BASE, and those of entry i and i itself have the same
@@ -276,19 +357,19 @@ void rofx_list_ports(struct rofx *x, const uint16_t ports[ROFX_PORTS]);
 
 /*
  * Accepts a request. Returns 0 when the ACCEPT is queued and rofx_agreed() is valid; -EPROTO when
- * the two sides do not match: the stream sends the reason to the peer (rofx_output()), and
- * ROFX_EV_FAILED follows; -EINVAL when no request waits or `ours` is invalid, or -EMSGSIZE, both
- * without an effect. All answers return -ENOBUFS when the peer does not read; ROFX_EV_FAILED
- * follows.
+ * the two sides do not match: the exchange sends the reason to the peer, and ROFX_EV_FAILED
+ * follows; -EINVAL when no request waits or `ours` is invalid, or -EMSGSIZE, both without an
+ * effect. All answers return -ENOBUFS when frames that have not passed fill the queue;
+ * ROFX_EV_FAILED follows.
  */
 int rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours,
 	const void *private_data, size_t len);
 /* Rejects a request or a lookup. `why` is ROFX_REFUSED, ROFX_CROSSED, ROFX_NO_QP, ROFX_NO_SERVICE,
- * ROFX_NO_RESOURCE, or the parameter in which the sides differ. Close the stream once the output is
- * empty. */
+ * ROFX_NO_RESOURCE, or the parameter in which the sides differ. Destroy the exchange when its
+ * frames have passed. */
 int rofx_reject(struct rofx *x, enum rofx_reason why, const void *private_data, size_t len);
-/* Postpones a request whose QP is not ready to receive: the initiator repeats it on this stream
- * after `delay_ms`, and ROFX_EV_REQUEST follows again. */
+/* Postpones a request whose QP is not ready to receive: the initiator repeats it after `delay_ms`,
+ * and ROFX_EV_REQUEST follows again. */
 int rofx_later(struct rofx *x, uint64_t now, uint32_t delay_ms);
 int rofx_found(struct rofx *x, uint32_t qpn, uint32_t qkey, const void *private_data, size_t len);
 
@@ -305,12 +386,16 @@ int rofx_ready(struct rofx *x);
 int rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa);
 /* Confirms ROFX_EV_REKEY. Returns 0 or -EINVAL. */
 int rofx_rekeyed(struct rofx *x);
-/* Ends a connection that has failed, or that ends without notice: the stream sends the reason to
- * the peer as its last frame; close the stream. Returns 0, or -EINVAL when the connection is not
- * agreed or has ended already. */
+/* Ends an established connection in order, when this side has nothing more to send: the exchange
+ * sends END. Returns 0, or -EINVAL when the connection is not established. */
+int rofx_finish(struct rofx *x, uint64_t now);
+/* Returns whether both sides have ended the connection in order. */
+bool rofx_finished(const struct rofx *x);
+/* Ends an exchange or connection that has failed, or that ends without notice: the reason is the
+ * exchange's last frame. Returns 0, or -EINVAL when it has ended already, or the peer cannot have
+ * its request. */
 int rofx_give_up(struct rofx *x, enum rofx_reason why);
-/* Frees, for an established connection, the memory that only the start-up needed. rofx_agreed()
- * stays valid. */
+/* Frees, for an established connection, the memory that only the start-up needed. */
 void rofx_trim(struct rofx *x);
 
 /* ---- Crossing attempts ---- */
@@ -355,11 +440,11 @@ struct rofx_tls_config {
 
 /* Creates a TLS context. Returns NULL with one sentence in `err`. */
 struct rofx_tls *rofx_tls_create(const struct rofx_tls_config *cfg, char *err, size_t err_len);
-/* Replaces the identities for streams that begin later. Any thread, one at a time, while others
- * create streams. Returns 0, or -EINVAL with one sentence in `err`, and then nothing has changed.
+/* Replaces the identities for carriers that begin later. Any thread, one at a time, while others
+ * create carriers. Returns 0, or -EINVAL with one sentence in `err`, and then nothing has changed.
  */
 int rofx_tls_load(struct rofx_tls *t, const struct rofx_tls_config *cfg, char *err, size_t err_len);
-/* Frees the context. Streams that exist keep the identities that they need. `t` may be NULL. */
+/* Frees the context. Carriers that exist keep the identities that they need. `t` may be NULL. */
 void rofx_tls_destroy(struct rofx_tls *t);
 
 enum rofx_proof { ROFX_BY_NOTHING, ROFX_BY_PSK, ROFX_BY_CERTIFICATE };

@@ -27,36 +27,26 @@ defaults(struct rofx_config *c, const struct rofx_config *from)
 }
 
 static struct rofx *
-exchange_answer_create(const struct rofx_config *cfg, uint64_t now, bool initiator)
+exchange_answer_create(const struct rofx_config *cfg, uint64_t now, uint32_t id, bool initiator)
 {
 	struct rofx *x = calloc(1, sizeof(*x));
 
 	if (x == NULL)
 		return NULL;
-	defaults(&x->cfg, cfg);
 	x->initiator = initiator;
-	x->peer_version = ROFX_VERSION;
-	x->frame_room = x->out_room = ROFX_FRAME_MAX;
-	x->opening_at = ROFX_OPENING_LEN;
+	x->secure = cfg->tls != NULL;
+	x->id = id;
 	x->su = sk_secret_alloc(sizeof(*x->su));
 	x->agreed = sk_secret_alloc(sizeof(*x->agreed));
-	x->frame = sk_secret_alloc(x->frame_room);
-	x->out = sk_secret_alloc(x->out_room);
-	x->patience_end = now + x->cfg.patience_ns;
-	if (cfg->peer != NULL)
-		x->peer_addr = *cfg->peer;
-	if (cfg->local != NULL)
-		x->local_addr = *cfg->local;
-	x->has_peer = cfg->peer != NULL;
-	x->has_local = cfg->local != NULL;
-	if (cfg->tls != NULL)
-		x->identity = rofx_identity_hold(cfg->tls);
-	x->cfg.tls = NULL;
-	x->cfg.peer = x->cfg.local = NULL;
-	if (x->su == NULL || x->agreed == NULL || x->frame == NULL || x->out == NULL) {
+	if (x->su == NULL || x->agreed == NULL) {
 		rofx_destroy(x);
 		return NULL;
 	}
+	defaults(&x->su->cfg, cfg);
+	x->su->cfg.tls = NULL;
+	x->su->cfg.peer = x->su->cfg.local = NULL;
+	x->reply_ns = x->su->cfg.reply_ns;
+	x->su->patience_end = now + x->su->cfg.patience_ns;
 	return x;
 }
 
@@ -65,71 +55,62 @@ rofx_destroy(struct rofx *x)
 {
 	if (x == NULL)
 		return;
-	rofx_link_destroy(x->link);
-	rofx_identity_release(x->identity);
 	sk_secret_free(x->su, sizeof(*x->su));
 	sk_secret_free(x->agreed, sizeof(*x->agreed));
-	sk_secret_free(x->frame, x->frame_room);
+	sk_secret_free(x->ours, sizeof(*x->ours));
+	sk_secret_free(x->theirs, sizeof(*x->theirs));
 	sk_secret_free(x->out, x->out_room);
 	free(x);
 }
 
-enum rofx_reason
-rofx_link_open(struct rofx *x)
-{
-	return (enum rofx_reason) - rofx_link_create(&x->link, x->identity, x->initiator,
-					    x->has_local ? &x->local_addr : NULL,
-					    x->has_peer ? &x->peer_addr : NULL);
-}
-
 /* ---- Initiator ---- */
 
-static struct rofx *
-initiator(const struct rofx_config *cfg, uint64_t now, int *err)
+static int
+send_lookup(struct rofx *x)
 {
-	struct rofx *x = exchange_answer_create(cfg, now, true);
-	struct rofx_opening o = {.version = ROFX_VERSION};
-	enum rofx_reason why = ROFX_NONE;
+	const struct rofx_question *q = &x->su->question;
+	struct rofx_frame f = {.type = ROFX_F_LOOKUP,
+		.service = q->service,
+		.gid = q->gid,
+		.to_gid = q->to_gid,
+		.private_data = q->private_data,
+		.private_len = q->private_len};
 
-	*err = -ENOMEM;
-	if (x == NULL)
-		return NULL;
-	if (x->identity != NULL) {
-		x->secure = true;
-		o.security = ROFX_SECURE;
-		why = rofx_link_open(x);
-	}
-	if (why != ROFX_NONE) {
-		*err = why == ROFX_NO_KEY ? -ENOKEY : -ENOMEM;
-		rofx_destroy(x);
-		return NULL;
-	}
-	*err = 0;
-	rofx_send_opening(x, &o);
-	return x;
+	return rofx_send(x, &f);
+}
+
+int
+rofx_send_request(struct rofx *x)
+{
+	struct rofx_frame f = {.type = ROFX_F_CONNECT,
+		.side = x->su->ours,
+		.list = ROFX_LIST_NONE,
+		.service = x->su->service,
+		.port = x->su->port,
+		.private_data = x->su->private_data,
+		.private_len = x->su->private_len};
+	int err;
+
+	if (x->state == ROFX_S_LOOKUP)
+		return send_lookup(x);
+	err = rofx_send(x, &f);
+	explicit_bzero(&f, sizeof(f));
+	return err;
 }
 
 int
 rofx_send_connect(struct rofx *x, uint64_t now)
 {
-	struct rofx_frame f = {.type = ROFX_F_CONNECT,
-		.side = x->su->ours,
-		.list = ROFX_LIST_NONE,
-		.private_data = x->su->private_data,
-		.private_len = x->su->private_len};
-	int err = rofx_send(x, &f);
-
-	explicit_bzero(&f, sizeof(f));
-	if (err != 0)
+	if (rofx_send_request(x) != 0)
 		return rofx_fail_silent(x, ROFX_FLOOD);
 	x->state = ROFX_S_ASKED;
-	x->deadline = now + x->cfg.reply_ns;
+	x->deadline = now + x->reply_ns;
 	return 0;
 }
 
 struct rofx *
-rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side *ours,
-	const void *private_data, size_t len, int *err)
+rofx_connect(const struct rofx_config *cfg, uint64_t now, uint32_t id, const struct rofx_side *ours,
+	uint16_t service, uint16_t port, const void *private_data, size_t len, int *err)
 {
 	uint16_t psp =
 		ours->psp & (ROFX_PSP(PSP_NO_CRYPTO) | (cfg->tls != NULL ? ROFX_PSP_KEYED : 0));
@@ -139,9 +120,12 @@ rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side
 	if (len > ROFX_PRIVATE_MAX || psp == 0 || !rofx_side_valid(ours, false) ||
 		!rofx_outer_valid(ours))
 		return NULL;
-	x = initiator(cfg, now, err);
+	x = exchange_answer_create(cfg, now, id, true);
+	*err = x == NULL ? -ENOMEM : 0;
 	if (x == NULL)
 		return NULL;
+	x->su->service = service;
+	x->su->port = port;
 	x->su->ours = *ours;
 	x->su->ours.psp = psp;
 	x->su->private_len = (uint16_t)len;
@@ -152,29 +136,30 @@ rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side
 }
 
 struct rofx *
-rofx_lookup(const struct rofx_config *cfg, uint64_t now, const struct rofx_question *q, int *err)
+rofx_lookup(const struct rofx_config *cfg, uint64_t now, uint32_t id, const struct rofx_question *q,
+	int *err)
 {
-	struct rofx_frame f = {.type = ROFX_F_LOOKUP,
-		.service = q->service,
-		.gid = q->gid,
-		.to_gid = q->to_gid,
-		.private_data = q->private_data,
-		.private_len = q->private_len};
 	struct rofx *x;
 
 	*err = -EMSGSIZE;
 	if (q->private_len > ROFX_PRIVATE_MAX)
 		return NULL;
-	x = initiator(cfg, now, err);
+	x = exchange_answer_create(cfg, now, id, true);
+	*err = -ENOMEM;
 	if (x == NULL)
 		return NULL;
-	(void)rofx_send(x, &f); /* the first frame always fits */
 	x->state = ROFX_S_LOOKUP;
-	x->deadline = now + x->cfg.reply_ns;
+	x->deadline = now + x->reply_ns;
+	x->su->question = *q;
+	if (rofx_send_request(x) != 0) {
+		rofx_destroy(x);
+		return NULL;
+	}
+	*err = 0;
 	return x;
 }
 
-/* Fails a stream whose peer does not read. */
+/* Fails an exchange whose frames do not pass. */
 static int
 exchange_answer_no_room(struct rofx *x)
 {
@@ -195,7 +180,7 @@ rofx_list_ports(struct rofx *x, const uint16_t ports[ROFX_PORTS])
 {
 	if (x->su == NULL)
 		return;
-	x->su->lists = true;
+	x->su->listed = true;
 	memcpy(x->su->ports, ports, sizeof(x->su->ports));
 }
 
@@ -203,9 +188,9 @@ rofx_list_ports(struct rofx *x, const uint16_t ports[ROFX_PORTS])
 static void
 add_list(const struct rofx *x, struct rofx_frame *f)
 {
-	if (!x->lists)
+	if (!x->su->lists)
 		return;
-	f->list = x->su->lists ? ROFX_LIST_FOLLOWS : ROFX_LIST_NONE;
+	f->list = x->su->listed ? ROFX_LIST_FOLLOWS : ROFX_LIST_NONE;
 	memcpy(f->ports, x->su->ports, sizeof(f->ports));
 }
 
@@ -230,14 +215,17 @@ rofx_ready(struct rofx *x)
 /* ---- Responder ---- */
 
 struct rofx *
-rofx_listen(const struct rofx_config *cfg, uint64_t now)
+rofx_listen(const struct rofx_config *cfg, uint64_t now, uint32_t id, const struct rofx_carrier *k,
+	const struct rofx_frame *f)
 {
-	struct rofx *x = exchange_answer_create(cfg, now, false);
+	struct rofx *x = exchange_answer_create(cfg, now, id, false);
 
 	if (x == NULL)
 		return NULL;
+	x->peer_id = f->from;
+	x->secure = k->secure;
 	x->state = ROFX_S_WAIT;
-	x->deadline = now + x->cfg.request_ns;
+	x->deadline = now + x->su->cfg.request_ns;
 	return x;
 }
 
@@ -254,7 +242,8 @@ rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const vo
 	if (len > ROFX_PRIVATE_MAX)
 		return -EMSGSIZE;
 	err = rofx_settle_request(&x->su->request.peer, ours, x->secure, x->agreed, &f.side);
-	if (err == ROFX_NO_PSP && x->cfg.require_psp && !(x->su->request.peer.psp & ROFX_PSP_KEYED))
+	if (err == ROFX_NO_PSP && x->su->cfg.require_psp &&
+		!(x->su->request.peer.psp & ROFX_PSP_KEYED))
 		err = ROFX_PSP_REQUIRED;
 	if (err != 0) {
 		rofx_fail(x, err);
@@ -269,7 +258,7 @@ rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const vo
 	if (err != 0)
 		return exchange_answer_no_room(x);
 	x->state = ROFX_S_ANSWERED;
-	x->deadline = now + x->cfg.reply_ns;
+	x->deadline = now + x->reply_ns;
 	return 0;
 }
 
@@ -322,42 +311,53 @@ rofx_later(struct rofx *x, uint64_t now, uint32_t delay_ms)
 	if (rofx_send(x, &f) != 0)
 		return exchange_answer_no_room(x);
 	x->state = ROFX_S_WAIT;
-	x->deadline = now + x->cfg.request_ns + (uint64_t)ms * 1000000u;
+	x->deadline = now + x->su->cfg.request_ns + (uint64_t)ms * 1000000u;
 	return 0;
 }
 
 /* ---- An established connection ---- */
 
 int
-rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa)
+rofx_send_rekey(struct rofx *x)
 {
 	struct rofx_frame f = {.type = ROFX_F_REKEY};
 	int err;
 
-	if (x->state != ROFX_S_LIVE || sa->version != x->agreed->psp || sa->spi == 0 ||
-		sa->spi == x->agreed->rx.spi)
+	add_key(&f, x->ours);
+	err = rofx_send(x, &f);
+	explicit_bzero(&f, sizeof(f));
+	return err;
+}
+
+int
+rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa)
+{
+	if (x->state != ROFX_S_LIVE || sa->version != x->psp || sa->spi == 0 ||
+		sa->spi == x->rx_spi)
 		return -EINVAL;
 	if (x->rekeying)
 		return -EBUSY;
-	add_key(&f, sa);
-	err = rofx_send(x, &f);
-	explicit_bzero(&f, sizeof(f));
-	if (err != 0)
+	x->ours = sk_secret_alloc(sizeof(*x->ours));
+	if (x->ours == NULL)
+		return -ENOMEM;
+	*x->ours = *sa;
+	if (rofx_send_rekey(x) != 0)
 		return exchange_answer_no_room(x);
-	x->agreed->rx = *sa;
+	x->rx_spi = sa->spi;
 	x->rekeying = true;
-	x->deadline = now + x->cfg.reply_ns;
+	x->deadline = now + x->reply_ns;
 	return 0;
 }
 
 int
 rofx_rekeyed(struct rofx *x)
 {
-	struct rofx_frame f = {.type = ROFX_F_REKEYED};
+	struct rofx_frame f = {.type = ROFX_F_REKEYED, .spi = x->tx_spi};
 
 	if (x->state != ROFX_S_LIVE || !x->rekeyed)
 		return -EINVAL;
-	f.spi = x->agreed->tx.spi;
+	sk_secret_free(x->theirs, sizeof(*x->theirs));
+	x->theirs = NULL;
 	if (rofx_send(x, &f) != 0)
 		return exchange_answer_no_room(x);
 	x->rekeyed = false;
@@ -367,28 +367,11 @@ rofx_rekeyed(struct rofx *x)
 int
 rofx_give_up(struct rofx *x, enum rofx_reason why)
 {
-	if (x->state != ROFX_S_AGREED && x->state != ROFX_S_ANSWERED && x->state != ROFX_S_LIVE)
+	if (x->state >= ROFX_S_DONE || x->state == ROFX_S_WAIT)
 		return -EINVAL;
 	rofx_fail(x, why);
 	x->events = 0;
 	return 0;
-}
-
-/* Shrinks a buffer, unless it holds a frame on its way in or out. */
-static void
-shrink(uint8_t **buf, uint16_t *room, unsigned used)
-{
-	uint8_t *small;
-
-	if (used > ROFX_FRAME_LIVE || *room <= ROFX_OUT_LIVE)
-		return;
-	small = sk_secret_alloc(ROFX_OUT_LIVE);
-	if (small == NULL)
-		return;
-	memcpy(small, *buf, used);
-	sk_secret_free(*buf, *room);
-	*buf = small;
-	*room = ROFX_OUT_LIVE;
 }
 
 void
@@ -397,13 +380,10 @@ rofx_trim(struct rofx *x)
 	if (x->state != ROFX_S_LIVE)
 		return;
 	sk_secret_free(x->su, sizeof(*x->su));
+	sk_secret_free(x->agreed, sizeof(*x->agreed));
 	x->su = NULL;
-	rofx_identity_release(x->identity);
-	x->identity = NULL;
-	if (x->out_at == x->out_len)
-		x->out_at = x->out_len = 0;
-	shrink(&x->frame, &x->frame_room, x->frame_have);
-	shrink(&x->out, &x->out_room, x->out_len);
+	x->agreed = NULL;
+	rofx_shrink(x);
 }
 
 /* ---- Inspection ---- */
@@ -414,10 +394,16 @@ rofx_why(const struct rofx *x)
 	return x->why;
 }
 
-uint8_t
-rofx_peer_version(const struct rofx *x)
+uint32_t
+rofx_peer_id(const struct rofx *x)
 {
-	return x->peer_version;
+	return x->peer_id;
+}
+
+const struct rofx_sa *
+rofx_tx(const struct rofx *x)
+{
+	return x->theirs;
 }
 
 const struct rofx_request *

@@ -35,6 +35,8 @@ static const uint8_t codes[] = {
 	[20] = ROFX_NOT_READY,
 	[21] = ROFX_NO_KEY,
 	[22] = ROFX_PSP_REQUIRED,
+	[23] = ROFX_GONE,
+	[24] = ROFX_RETIRED,
 };
 
 uint8_t
@@ -106,7 +108,7 @@ rofx_opening_emit(uint8_t *p, const struct rofx_opening *o)
 	p[16] = o->version;
 	p[17] = o->security;
 	p[18] = o->status;
-	p[19] = 0;
+	p[19] = o->stage;
 }
 
 int
@@ -118,6 +120,7 @@ rofx_opening_parse(struct rofx_opening *o, const uint8_t p[ROFX_OPENING_LEN])
 	o->version = p[16];
 	o->security = p[17];
 	o->status = p[18];
+	o->stage = p[19];
 	return 0;
 }
 
@@ -198,7 +201,8 @@ put_fixed(uint8_t *p, const struct rofx_frame *f)
 	case ROFX_F_CONNECT:
 		p = put_side(p, &f->side);
 		p = exchange_frame_put(p, f->private_len, 2);
-		return exchange_frame_put(exchange_frame_put(p, f->list, 1), 0, 1);
+		p = exchange_frame_put(exchange_frame_put(p, f->list, 1), 0, 1);
+		return exchange_frame_put(exchange_frame_put(p, f->service, 2), f->port, 2);
 	case ROFX_F_ACCEPT:
 		p = put_side(p, &f->side);
 		p = exchange_frame_put(p, f->private_len, 2);
@@ -226,8 +230,10 @@ put_fixed(uint8_t *p, const struct rofx_frame *f)
 		p = exchange_frame_put(p, f->sa.version, 1);
 		p = exchange_frame_put(p, f->key_len, 1);
 		return put_key(exchange_frame_put(p, 0, 2), f);
-	default: /* REKEYED */
+	case ROFX_F_REKEYED:
 		return exchange_frame_put(p, f->spi, 4);
+	default: /* END, CHECK */
+		return p;
 	}
 }
 
@@ -247,6 +253,7 @@ rofx_frame_emit(uint8_t *p, const struct rofx_frame *f)
 	p[0] = ROFX_VERSION;
 	p[1] = f->type;
 	exchange_frame_put(p + 2, (uint64_t)(end - p) - ROFX_HEADER_LEN, 2);
+	exchange_frame_put(exchange_frame_put(p + 4, f->to, 4), f->from, 4);
 	return (size_t)(end - p);
 }
 
@@ -266,25 +273,30 @@ static const struct {
 	[ROFX_F_FOUND] = {ROFX_FOUND_LEN, true},
 	[ROFX_F_REKEY] = {ROFX_REKEY_LEN, false},
 	[ROFX_F_REKEYED] = {ROFX_REKEYED_LEN, false},
+	[ROFX_F_END] = {ROFX_END_LEN, false},
+	[ROFX_F_CHECK] = {ROFX_CHECK_LEN, false},
 };
 
 int
-rofx_header_parse(uint8_t *type, const uint8_t p[ROFX_HEADER_LEN])
+rofx_header_parse(struct rofx_frame *f, const uint8_t p[ROFX_HEADER_LEN])
 {
+	const uint8_t *names = p + 4;
 	unsigned len = (unsigned)p[2] << 8 | p[3], most;
 	bool connects, answers;
 
 	if (p[0] != ROFX_VERSION)
 		return -ROFX_BAD_VERSION;
-	*type = p[1];
-	if (*type == 0 || *type >= ROFX_F_COUNT)
+	f->type = p[1];
+	f->to = (uint32_t)get(&names, 4);
+	f->from = (uint32_t)get(&names, 4);
+	if (f->type == 0 || f->type >= ROFX_F_COUNT)
 		return -ROFX_BAD_FRAME;
-	connects = *type == ROFX_F_CONNECT || *type == ROFX_F_ACCEPT;
-	answers = *type == ROFX_F_ACCEPT || *type == ROFX_F_READY;
-	most = bodies[*type].fixed + (connects ? ROFX_OUTER_LEN : 0u) +
+	connects = f->type == ROFX_F_CONNECT || f->type == ROFX_F_ACCEPT;
+	answers = f->type == ROFX_F_ACCEPT || f->type == ROFX_F_READY;
+	most = bodies[f->type].fixed + (connects ? ROFX_OUTER_LEN : 0u) +
 	       (answers ? ROFX_LIST_LEN : 0u) +
-	       (bodies[*type].private_data ? ROFX_PRIVATE_MAX : 0u);
-	if (len < bodies[*type].fixed || len > most)
+	       (bodies[f->type].private_data ? ROFX_PRIVATE_MAX : 0u);
+	if (len < bodies[f->type].fixed || len > most)
 		return -ROFX_BAD_FRAME;
 	return (int)len;
 }
@@ -351,6 +363,8 @@ get_fixed(const uint8_t **p, struct rofx_frame *f)
 		f->private_len = (uint16_t)get(p, 2);
 		f->list = (uint8_t)get(p, 1);
 		*p += 1;
+		f->service = (uint16_t)get(p, 2);
+		f->port = (uint16_t)get(p, 2);
 		return ok && f->list < ROFX_LIST_FOLLOWS;
 	case ROFX_F_ACCEPT:
 		ok = get_checked_side(p, &f->side);
@@ -389,8 +403,10 @@ get_fixed(const uint8_t **p, struct rofx_frame *f)
 		f->key_len = (uint8_t)get(p, 1);
 		*p += 2;
 		return get_key(p, f) && f->sa.spi != 0;
-	default: /* REKEYED */
+	case ROFX_F_REKEYED:
 		f->spi = (uint32_t)get(p, 4);
+		return true;
+	default: /* END, CHECK */
 		return true;
 	}
 }

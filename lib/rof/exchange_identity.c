@@ -322,6 +322,12 @@ rofx_identity_hold(struct rofx_tls *t)
 	return id;
 }
 
+uint64_t
+rofx_identity_loads(const struct rofx_tls *t)
+{
+	return __atomic_load_n(&t->loads, __ATOMIC_RELAXED);
+}
+
 /* ---- Contexts ---- */
 
 struct rofx_tls *

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of the exchange. The stream (exchange_stream.c) gathers frames and passes them to the
- * state machine (exchange.c), which builds answers with the codec (exchange_frame.c) and the rules
- * (exchange_settle.c). Frames are records here.
+ * The parts of the exchange. The carrier (exchange_carrier.c) gathers frames, and its owner passes
+ * each one to the state machine of an exchange (exchange.c), which builds answers with the codec
+ * (exchange_frame.c) and the rules (exchange_settle.c). Answers wait in the exchange until its
+ * owner passes them to a carrier (exchange_queue.c). Frames are records here.
  */
 #ifndef SAKER_ROF_EXCHANGE_PRIV_H
 #define SAKER_ROF_EXCHANGE_PRIV_H
@@ -14,9 +15,9 @@
 /* ---- Frames (doc/falcon-cm.md) ---- */
 
 #define ROFX_OPENING_LEN 20
-#define ROFX_HEADER_LEN  4
+#define ROFX_HEADER_LEN  12
 #define ROFX_SIDE_LEN    92
-#define ROFX_CONNECT_LEN (ROFX_SIDE_LEN + 4)
+#define ROFX_CONNECT_LEN (ROFX_SIDE_LEN + 8)
 #define ROFX_ACCEPT_LEN  (ROFX_SIDE_LEN + 4 + PSP_KEY_MAX)
 #define ROFX_OUTER_LEN   16 /* follows CONNECT and ACCEPT in tunnel mode */
 #define ROFX_READY_LEN   (4 + PSP_KEY_MAX)
@@ -26,11 +27,14 @@
 #define ROFX_FOUND_LEN   12
 #define ROFX_REKEY_LEN   (8 + PSP_KEY_MAX)
 #define ROFX_REKEYED_LEN 4
+#define ROFX_END_LEN     0
+#define ROFX_CHECK_LEN   0
 #define ROFX_LIST_LEN    (2 * ROFX_PORTS) /* may follow the address in ACCEPT, and READY */
 #define ROFX_FRAME_MAX                                                                             \
 	(ROFX_HEADER_LEN + ROFX_ACCEPT_LEN + ROFX_OUTER_LEN + ROFX_LIST_LEN + ROFX_PRIVATE_MAX)
-#define ROFX_FRAME_LIVE (ROFX_HEADER_LEN + ROFX_REKEY_LEN) /* longest frame after establishment */
-#define ROFX_OUT_LIVE   (2 * ROFX_FRAME_LIVE)              /* output buffer after establishment */
+/* The queue of an established connection: two frames that are at most as long as REKEY, and two
+ * without a body. */
+#define ROFX_OUT_LIVE (2 * (ROFX_HEADER_LEN + ROFX_REKEY_LEN) + 2 * ROFX_HEADER_LEN)
 
 enum rofx_frame_type {
 	ROFX_F_CONNECT = 1,
@@ -42,6 +46,8 @@ enum rofx_frame_type {
 	ROFX_F_FOUND,
 	ROFX_F_REKEY,
 	ROFX_F_REKEYED,
+	ROFX_F_END,
+	ROFX_F_CHECK,
 	ROFX_F_COUNT,
 };
 
@@ -59,19 +65,22 @@ struct rofx_opening {
 	bool reply;
 	uint8_t version, security;
 	uint8_t status; /* of a reply: 0, or the code of the reason for its end, as in REJECT */
+	uint8_t stage;  /* the sender's part of its host, which has the exchanges of the carrier */
 };
 
 /* The body of a frame as a record; the type determines which members are valid. */
 struct rofx_frame {
 	uint8_t type;
-	struct rofx_side side;       /* CONNECT, ACCEPT */
-	struct rofx_sa sa;           /* REKEY; the key also of ACCEPT and READY */
-	uint8_t key_len;             /* of sa.key, in bytes */
-	uint8_t list;                /* CONNECT, ACCEPT, READY: enum rofx_list */
+	uint32_t to, from;     /* the names of the exchange at the receiver and at the sender */
+	struct rofx_side side; /* CONNECT, ACCEPT */
+	struct rofx_sa sa;     /* REKEY; the key also of ACCEPT and READY */
+	uint8_t key_len;       /* of sa.key, in bytes */
+	uint8_t list;          /* CONNECT, ACCEPT, READY: enum rofx_list */
 	uint16_t ports[ROFX_PORTS];  /* valid with ROFX_LIST_FOLLOWS */
 	enum rofx_reason why;        /* REJECT */
 	uint32_t delay_ms;           /* LATER */
-	uint16_t service;            /* LOOKUP */
+	uint16_t service;            /* CONNECT, LOOKUP: the port that the peer serves */
+	uint16_t port;               /* CONNECT: the port of the sender */
 	struct sk_addr gid, to_gid;  /* LOOKUP */
 	uint32_t qpn, qkey;          /* FOUND */
 	uint32_t spi;                /* REKEYED */
@@ -87,8 +96,9 @@ enum rofx_reason rofx_reason_of(uint8_t code);
 void rofx_opening_emit(uint8_t *p, const struct rofx_opening *o);
 /* Returns 0 or ROFX_BAD_KEY. */
 int rofx_opening_parse(struct rofx_opening *o, const uint8_t p[ROFX_OPENING_LEN]);
-/* Returns the length of the body that the header announces, or -reason. */
-int rofx_header_parse(uint8_t *type, const uint8_t p[ROFX_HEADER_LEN]);
+/* Fills in type, `to` and `from`. Returns the length of the body that the header announces, or
+ * -reason. */
+int rofx_header_parse(struct rofx_frame *f, const uint8_t p[ROFX_HEADER_LEN]);
 /* Writes header and body, at most ROFX_FRAME_MAX bytes. Returns their length. */
 size_t rofx_frame_emit(uint8_t *p, const struct rofx_frame *f);
 /* Parses the body of a frame of f->type. Returns 0 or ROFX_MALFORMED. */
@@ -108,7 +118,7 @@ int rofx_settle_request(const struct rofx_side *peer, const struct rofx_side *ou
 int rofx_settle_reply(
 	const struct rofx_side *ours, const struct rofx_side *reply, struct rofx_agreed *a);
 
-/* ---- A stream ---- */
+/* ---- An exchange ---- */
 
 #define ROFX_LATER_MAX_MS 10000
 
@@ -129,12 +139,16 @@ enum rofx_state {
 
 /* The fields that only the start-up needs. */
 struct rofx_startup {
+	struct rofx_config cfg; /* the pointers are not valid */
+	uint64_t patience_end;
 	struct rofx_side ours;
-	bool lists; /* `ports` is the list of this side */
+	bool listed; /* `ports` is the list of this side */
+	bool lists;  /* the peer knows lists of ports */
 	uint16_t ports[ROFX_PORTS];
+	uint16_t service, port;
 	uint16_t private_len; /* of this side's private data, which a repeated CONNECT needs */
 	uint8_t private_data[ROFX_PRIVATE_MAX];
-	union { /* the peer's frame; one of them in the life of a stream */
+	union { /* the peer's frame; one of them in the life of an exchange */
 		struct rofx_request request;
 		struct rofx_question question;
 		struct rofx_answer answer;
@@ -144,27 +158,24 @@ struct rofx_startup {
 struct rofx {
 	uint8_t state, why; /* enum rofx_state, rofx_reason */
 	bool initiator;
-	bool opened;   /* the peer's opening has arrived */
-	bool secure;   /* frames travel in TLS */
-	bool lists;    /* the peer knows lists of ports */
-	bool rekeying; /* REKEY was sent */
-	bool rekeyed;  /* REKEY arrived and waits for rofx_rekeyed() */
-	uint8_t peer_version;
-	uint16_t events;        /* bits of enum rofx_event */
-	struct rofx_config cfg; /* tls, local and peer are not valid */
-	struct sk_addr local_addr, peer_addr;
-	bool has_local, has_peer;       /* the addresses are configured */
-	struct rofx_identity *identity; /* NULL: in clear, or the handshake has ended */
-	uint64_t deadline, patience_end;
-	struct rofx_startup *su; /* NULL after rofx_trim() */
-	struct rofx_agreed *agreed;
-	struct rofx_link *link;            /* TLS; NULL in clear */
-	uint8_t opening[ROFX_OPENING_LEN]; /* this side's opening, sent first */
-	/* Bytes of it that were taken; ROFX_OPENING_LEN, too, before the opening exists. */
-	uint8_t opening_at;
-	uint8_t *frame, *out;
-	uint16_t frame_room, frame_have;
-	uint16_t out_room, out_at, out_len;
+	bool secure;          /* its frames travel in TLS only */
+	bool rekeying;        /* REKEY was sent */
+	bool rekeyed;         /* REKEY arrived and waits for rofx_rekeyed() */
+	bool finished;        /* END was sent */
+	bool ended;           /* END arrived */
+	uint8_t psp;          /* the agreed enum psp_version */
+	uint16_t events;      /* bits of enum rofx_event */
+	uint16_t out_len;     /* bytes of frames in `out` */
+	uint32_t id, peer_id; /* the names of the exchange at this side and at the peer */
+	uint32_t rx_spi, tx_spi;
+	uint64_t deadline, reply_ns;
+	struct rofx_startup *su;    /* NULL after rofx_trim() */
+	struct rofx_agreed *agreed; /* NULL after rofx_trim() */
+	/* The key of REKEY, until the peer has confirmed it; the key of the peer's REKEY, until
+	 * rofx_rekeyed(). In secret memory. */
+	struct rofx_sa *ours, *theirs;
+	uint8_t *out; /* frames to send, [out_room]; NULL: none */
+	uint16_t out_room;
 };
 
 /* Ends the exchange, and sends the reason to the peer if possible. Returns -why. */
@@ -176,14 +187,49 @@ void rofx_raise(struct rofx *x, enum rofx_event ev);
 int rofx_step(struct rofx *x, uint64_t now, const struct rofx_frame *f);
 /* Returns whether a frame of this type is valid in the current state. */
 bool rofx_expected(const struct rofx *x, uint8_t type);
-/* Processes the peer's opening. Returns 0 or -reason. */
-int rofx_opened(struct rofx *x, const struct rofx_opening *o);
-/* Queues a frame. Returns 0, or -ENOBUFS when the peer does not read. */
-int rofx_send(struct rofx *x, const struct rofx_frame *f);
-void rofx_send_opening(struct rofx *x, const struct rofx_opening *o);
+/* Queues a frame, with the names of the exchange. Returns 0, or -ENOBUFS when the peer does not
+ * read or there is no memory. */
+int rofx_send(struct rofx *x, struct rofx_frame *f);
 int rofx_send_connect(struct rofx *x, uint64_t now);
-/* Creates x->link. Returns ROFX_NONE or the reason. */
-enum rofx_reason rofx_link_open(struct rofx *x);
+/* Queues the CONNECT or LOOKUP. Returns 0 or -ENOBUFS. */
+int rofx_send_request(struct rofx *x);
+int rofx_send_rekey(struct rofx *x);
+/* Removes the frames that have not passed. */
+void rofx_forget(struct rofx *x);
+/* Frees the queue of an established connection when it is empty. */
+void rofx_shrink(struct rofx *x);
+
+/* ---- A carrier (exchange_carrier.c) ---- */
+
+#define ROFX_CARRIER_OUT 2048 /* bytes of frames that wait in a carrier */
+
+struct rofx_carrier {
+	uint8_t why; /* enum rofx_reason; ROFX_NONE: it has not failed */
+	bool initiator;
+	bool opened; /* the peer's opening has arrived */
+	bool secure; /* frames travel in TLS */
+	bool used;   /* a frame has arrived */
+	uint8_t peer_version;
+	uint8_t stage, peer_stage;
+	bool allow_clear, require_psp;
+	struct sk_addr local_addr, peer_addr;
+	bool has_local, has_peer;       /* the addresses are configured */
+	struct rofx_identity *identity; /* NULL: in clear, or the handshake has ended */
+	uint64_t loads;                 /* the generation of `identity`; 0: in clear */
+	uint64_t deadline;
+	struct rofx_link *link; /* TLS; NULL in clear */
+	rofx_frame_fn *on_frame;
+	void *ctx;
+	uint8_t opening[ROFX_OPENING_LEN]; /* this side's opening, sent first */
+	/* Bytes of it that were taken; ROFX_OPENING_LEN, too, before the opening exists. */
+	uint8_t opening_at;
+	uint16_t frame_have, out_at, out_len;
+	uint8_t *frame; /* [ROFX_FRAME_MAX] */
+	uint8_t *out;   /* [ROFX_CARRIER_OUT] */
+};
+
+/* Returns the place for a frame of `len` bytes in the carrier, or NULL. */
+uint8_t *rofx_carrier_room(struct rofx_carrier *k, size_t len);
 
 /* ---- Identities (exchange_identity.c) ---- */
 
@@ -209,6 +255,8 @@ struct rofx_identity {
 
 /* Returns the current generation, with a reference for the caller. Any thread. */
 struct rofx_identity *rofx_identity_hold(struct rofx_tls *t);
+/* Returns the number of the current generation, which may become another one at any time. */
+uint64_t rofx_identity_loads(const struct rofx_tls *t);
 /* Returns a reference; `id` may be NULL. The last one frees the generation. */
 void rofx_identity_release(struct rofx_identity *id);
 /* Returns the member with the address `peer`, or NULL when there is none. NULL stands for a peer

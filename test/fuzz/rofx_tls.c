@@ -8,7 +8,7 @@
  * Input: [options], then for each transfer of bytes [what][where][value]; behind the end of the
  * input the bytes pass as they are.
  */
-#include "../../lib/rof/exchange.h"
+#include "../support/lone.h"
 #include "fuzz.h"
 
 #define ROUNDS 40
@@ -51,43 +51,43 @@ side(unsigned n)
 }
 
 static void
-answer(struct rofx *x)
+answer(struct lone *x)
 {
 	struct rofx_side s = side(2);
 
-	CLAIM(rofx_request(x)->secure);
-	s.transport = rofx_request(x)->peer.transport;
-	s.qpn = rofx_request(x)->peer.to_qpn;
-	s.gid = rofx_request(x)->peer.to_gid;
-	s.to_qpn = rofx_request(x)->peer.qpn;
-	s.to_gid = rofx_request(x)->peer.gid;
-	CLAIM(rofx_accept(x, 0, &s, "yes", 3) == 0);
+	CLAIM(lone_request(x)->secure);
+	s.transport = lone_request(x)->peer.transport;
+	s.qpn = lone_request(x)->peer.to_qpn;
+	s.gid = lone_request(x)->peer.to_gid;
+	s.to_qpn = lone_request(x)->peer.qpn;
+	s.to_gid = lone_request(x)->peer.gid;
+	CLAIM(lone_accept(x, 0, &s, "yes", 3) == 0);
 }
 
 /* Handles the events of end `k`. Returns false when the exchange has ended. */
 static bool
-events(struct rofx *x, unsigned k)
+events(struct lone *x, unsigned k)
 {
 	enum rofx_event ev;
 
-	while ((ev = rofx_event(x)) != ROFX_EV_NONE) {
+	while ((ev = lone_event(x)) != ROFX_EV_NONE) {
 		switch (ev) {
 		case ROFX_EV_REQUEST:
 			answer(x);
 			break;
 		case ROFX_EV_AGREED:
-			CLAIM(psp_key_len(rofx_agreed(x)->psp) > 0);
-			CLAIM(rofx_ready(x) == 0);
+			CLAIM(psp_key_len(lone_agreed(x)->psp) > 0);
+			CLAIM(lone_ready(x) == 0);
 			up[k] = true;
 			break;
 		case ROFX_EV_ESTABLISHED:
 			up[k] = true;
 			break;
 		case ROFX_EV_REKEY:
-			CLAIM(rofx_rekeyed(x) == 0);
+			CLAIM(lone_rekeyed(x) == 0);
 			break;
 		case ROFX_EV_FAILED:
-			CLAIM(rofx_why(x) != ROFX_NONE && rofx_why(x) < rofx_reason_count);
+			CLAIM(lone_why(x) != ROFX_NONE && lone_why(x) < rofx_reason_count);
 			return false;
 		case ROFX_EV_REJECTED:
 		case ROFX_EV_ENDED:
@@ -101,10 +101,10 @@ events(struct rofx *x, unsigned k)
 
 /* Passes the output of one end on. Returns its length, or -1 when the stream has ended. */
 static int
-pass(struct rofx *from, struct rofx *to, unsigned k, struct input *in)
+pass(struct lone *from, struct lone *to, unsigned k, struct input *in)
 {
 	uint8_t buf[2 * ROOM], *copy;
-	size_t len = rofx_output(from, buf, ROOM), where, cut;
+	size_t len = lone_output(from, buf, ROOM), where, cut;
 	enum what what = (enum what)(next(in) % KINDS);
 	uint8_t value;
 
@@ -137,7 +137,7 @@ pass(struct rofx *from, struct rofx *to, unsigned k, struct input *in)
 		cut = 1 + value;
 		break;
 	case CLOSE:
-		rofx_closed(to);
+		lone_lost(to);
 		events(to, k);
 		touched = true;
 		return -1;
@@ -149,9 +149,9 @@ pass(struct rofx *from, struct rofx *to, unsigned k, struct input *in)
 
 		n = len - at < cut ? len - at : cut;
 		copy = exact_copy(buf + at, n);
-		took = rofx_input(to, 0, copy, n);
+		took = lone_input(to, 0, copy, n);
 		free(copy);
-		CLAIM(took == (int)n || (took < 0 && took == -(int)rofx_why(to)));
+		CLAIM(took == (int)n || (took < 0 && took == -(int)lone_why(to)));
 		if (!events(to, k))
 			return -1;
 	}
@@ -166,13 +166,13 @@ same_keys(const struct rofx_sa *rx, const struct rofx_sa *tx)
 }
 
 static void
-rekey(struct rofx *x)
+rekey(struct lone *x)
 {
-	const struct rofx_agreed *a = rofx_agreed(x);
+	const struct rofx_agreed *a = lone_agreed(x);
 	struct rofx_sa sa = {.version = a->psp, .spi = a->rx.spi + 1};
 
 	memset(sa.key, 9, sizeof(sa.key));
-	rofx_rekey(x, 0, &sa);
+	lone_rekey(x, 0, &sa);
 }
 
 int
@@ -183,7 +183,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size, 0};
 	struct rofx_config cfg = {0};
 	struct rofx_side s = side(1);
-	struct rofx *x[2];
+	struct lone *x[2];
 	uint8_t options = next(&in);
 	char text[256];
 	int err;
@@ -192,9 +192,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		tls = rofx_tls_create(&tc, text, sizeof(text));
 	CLAIM(tls != NULL);
 	cfg.tls = tls;
-	x[0] = rofx_connect(&cfg, 0, &s, "hello", 5, &err);
+	x[0] = lone_connect(&cfg, 0, &s, "hello", 5, &err);
 	cfg.allow_clear = options & 1;
-	x[1] = rofx_listen(&cfg, 0);
+	x[1] = lone_listen(&cfg, 0);
 	CLAIM(x[0] != NULL && x[1] != NULL);
 	touched = up[0] = up[1] = false;
 	for (unsigned i = 0, idle = 0; i < ROUNDS && idle < 2 + (options & 6u) * 10; i++) {
@@ -204,16 +204,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		idle = n == 0 ? idle + 1 : 0;
 		if (up[0] && up[1] && i < 20) {
-			same_keys(&rofx_agreed(x[0])->rx, &rofx_agreed(x[1])->tx);
-			same_keys(&rofx_agreed(x[1])->rx, &rofx_agreed(x[0])->tx);
+			same_keys(&lone_agreed(x[0])->rx, &lone_agreed(x[1])->tx);
+			same_keys(&lone_agreed(x[1])->rx, &lone_agreed(x[0])->tx);
 		}
 		if (up[0] && up[1] && (options & 2) != 0 && i == 20)
 			rekey(x[0]);
 		if (up[0] && up[1] && (options & 4) != 0 && i == 24)
-			rofx_give_up(x[1], ROFX_REFUSED);
+			lone_give_up(x[1], ROFX_REFUSED);
 	}
 	CLAIM(touched || (up[0] && up[1]));
-	rofx_destroy(x[0]);
-	rofx_destroy(x[1]);
+	lone_destroy(x[0]);
+	lone_destroy(x[1]);
 	return 0;
 }

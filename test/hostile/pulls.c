@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "../../lib/base/be.h"
-#include "../../lib/rof/exchange.h"
+#include "../support/lone.h"
 #include "../../lib/wire/rof.h"
 #include "hostile.h"
 
@@ -30,7 +30,7 @@
 #define START_NS   10000000000ull /* for an exchange */
 
 struct peer {
-	struct rofx *x;
+	struct lone *x;
 	struct rofx_agreed terms;
 	struct raw_qp qp;
 	int fd; /* the exchange's TCP connection */
@@ -198,14 +198,14 @@ exchange_turn(struct peer *q)
 	int rc = 0;
 
 	if (got > 0)
-		rofx_input(q->x, raw_now(), buf, (size_t)got);
-	for (enum rofx_event e; (e = rofx_event(q->x)) != ROFX_EV_NONE;) {
+		lone_input(q->x, raw_now(), buf, (size_t)got);
+	for (enum rofx_event e; (e = lone_event(q->x)) != ROFX_EV_NONE;) {
 		if (e != ROFX_EV_AGREED)
 			return -ECONNREFUSED;
-		q->terms = *rofx_agreed(q->x);
-		rc = rofx_ready(q->x) == 0 ? 1 : -EPROTO;
+		q->terms = *lone_agreed(q->x);
+		rc = lone_ready(q->x) == 0 ? 1 : -EPROTO;
 	}
-	for (size_t n; (n = rofx_output(q->x, buf, sizeof(buf))) > 0;)
+	for (size_t n; (n = lone_output(q->x, buf, sizeof(buf))) > 0;)
 		if (send(q->fd, buf, n, MSG_NOSIGNAL) != (ssize_t)n)
 			return -EPIPE;
 	return got == 0 ? -ECONNRESET : rc;
@@ -237,7 +237,7 @@ peer_join(struct peer *q, uint32_t cid)
 	q->fd = dial(&ours.gid);
 	if (q->fd < 0)
 		return q->fd;
-	q->x = rofx_connect(&cfg, raw_now(), &ours, NULL, 0, &rc);
+	q->x = lone_connect(&cfg, raw_now(), &ours, NULL, 0, &rc);
 	if (q->x == NULL)
 		return rc;
 	while ((rc = exchange_turn(q)) == 0 && raw_now() < end) {
@@ -245,7 +245,7 @@ peer_join(struct peer *q, uint32_t cid)
 		hostile_rest(p.h, 100);
 	}
 	if (rc == -ECONNREFUSED)
-		fprintf(stderr, "the exchange: %s\n", rofx_reasons.reasons[rofx_why(q->x)].help);
+		fprintf(stderr, "the exchange: %s\n", rofx_reasons.reasons[lone_why(q->x)].help);
 	q->established = rc == 1;
 	return rc == 0 ? -ETIMEDOUT : rc < 0 ? rc : 0;
 }
@@ -300,7 +300,7 @@ static void
 pulls_end(void)
 {
 	for (uint32_t i = 0; p.peers != NULL && i < p.npeers; i++) {
-		rofx_destroy(p.peers[i].x);
+		lone_destroy(p.peers[i].x);
 		if (p.peers[i].fd >= 0)
 			close(p.peers[i].fd);
 	}

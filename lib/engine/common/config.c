@@ -81,6 +81,7 @@ eng_config_default(struct eng_config *cfg)
 	cfg->falcon.port = 4795;
 	cfg->falcon.patience_ns = 3000000000u;
 	cfg->falcon.keepalive_ns = 10ull * 1000000000;
+	cfg->falcon.control_idle_ns = 30ull * 1000000000;
 	cfg->falcon.rekey_ns = 3600ull * 1000000000;
 	cfg->falcon.rekey_packets = 1000000000;
 	cfg->falcon.device_key_ns = 86400ull * 1000000000;

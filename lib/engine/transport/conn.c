@@ -53,7 +53,7 @@ conn_return_share(struct eng_transport *t, struct eng_conn *c)
 void
 eng_conn_put(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->tcp != NULL || c->notice_out || c->release_due || (c->pending & ECONN_P_NOTICE) ||
+	if (eng_conn_alive(c) || c->notice_out || c->release_due || (c->pending & ECONN_P_NOTICE) ||
 		(c->state != ECONN_DEAD && c->state != ECONN_DRAIN))
 		return;
 	if (c->queued)
@@ -98,6 +98,7 @@ eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain)
 		return false;
 	switch (c->state) {
 	case ECONN_BOUND:
+	case ECONN_CARRIER:
 		return c->link->deliver(t, c, chain);
 	case ECONN_OPENING:
 	case ECONN_WAITING:
@@ -130,17 +131,21 @@ conn_resume(struct eng_transport *t, struct eng_conn *c)
 	if (!c->link->resume(t, c))
 		return false;
 	c->pending &= ~ECONN_P_RESUME;
-	tcp_deliver_resume(c->tcp);
+	if (c->tcp != NULL)
+		tcp_deliver_resume(c->tcp);
 	return !(c->pending & ECONN_P_RESUME);
 }
 
-/* Closes or aborts the TCP connection. No function of lib/tcp may be running at this time. */
+/* Closes or aborts the TCP connection, or ends the connection that has none. No function of lib/tcp
+ * may be running at this time. */
 static void
 conn_end(struct eng_transport *t, struct eng_conn *c)
 {
 	uint16_t what = c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE);
 
 	c->pending &= ~(ECONN_P_ABORT | ECONN_P_CLOSE);
+	if (c->rides)
+		c->link->break_off(t, c);
 	if (c->tcp == NULL)
 		return;
 	if (what & ECONN_P_ABORT)
@@ -193,6 +198,17 @@ eng_conns_pending(struct eng_transport *t)
 	return work;
 }
 
+struct tcp_tuple
+eng_conn_ends(const struct eng_transport *t, const struct eng_conn *c)
+{
+	struct tcp_tuple ends;
+
+	if (c->tcp != NULL)
+		return *tcp_tuple(c->tcp);
+	c->link->ends(t, c, &ends, NULL);
+	return ends;
+}
+
 static void
 conn_closed(struct eng_transport *t, struct eng_conn *c)
 {
@@ -202,13 +218,13 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 	/* lib/tcp keeps the connection in TIME_WAIT without its user, and answers by itself. */
 	tcp_set_user(c->tcp, NULL);
 	c->tcp = NULL;
-	conn_return_share(t, c);
 	eng_conn_lost(t, c);
 }
 
 void
 eng_conn_lost(struct eng_transport *t, struct eng_conn *c)
 {
+	conn_return_share(t, c);
 	if (c->link != NULL)
 		c->link->closed(t, c);
 	if (c->state == ECONN_BOUND) {
@@ -230,11 +246,13 @@ linger_end(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
 }
 
-static void
-conn_peer_fin(struct eng_transport *t, struct eng_conn *c)
+void
+eng_conn_peer_fin(struct eng_transport *t, struct eng_conn *c)
 {
 	c->fin = true;
-	if (c->state == ECONN_BOUND)
+	if (c->state == ECONN_CARRIER)
+		c->link->peer_fin(t, c);
+	else if (c->state == ECONN_BOUND)
 		eng_conn_pend(t, c, ECONN_P_FIN);
 	else if (c->state == ECONN_OPENING || c->state == ECONN_WAITING)
 		eng_startup_fail(t, c, -ECONNRESET);
@@ -258,7 +276,7 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 		eng_startup_connected(t, c);
 		break;
 	case TCP_EV_SENT:
-		if (c->state == ECONN_BOUND)
+		if (c->state == ECONN_BOUND || c->state == ECONN_CARRIER)
 			c->link->sent(t, c);
 		if (c->lingers && tcp_all_acked(conn))
 			linger_end(t, c);
@@ -269,7 +287,7 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 			c->link->emss(t, c);
 		break;
 	case TCP_EV_PEER_FIN:
-		conn_peer_fin(t, c);
+		eng_conn_peer_fin(t, c);
 		break;
 	case TCP_EV_CLOSED:
 		conn_closed(t, c);
@@ -284,7 +302,7 @@ eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32
 	c->qp_index = qp_index;
 	c->release_due = true;
 	c->state = ECONN_BOUND;
-	if (c->tcp == NULL) {
+	if (!eng_conn_alive(c)) {
 		eng_conn_pend(t, c, ECONN_P_CLOSED);
 		return;
 	}
@@ -313,14 +331,15 @@ eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m)
 		}
 		return;
 	}
-	if (c == NULL || c->tcp == NULL || c->link == NULL || c->state < ECONN_REQUESTED) {
+	if (c == NULL || !eng_conn_alive(c) || c->link == NULL || c->state < ECONN_REQUESTED ||
+		c->state == ECONN_CARRIER) {
 		eng_conn_drop(m);
 		sk_count(t->counters, ENG_STALE);
 		return;
 	}
 	switch (type) {
 	case ENG_T_CLOSE:
-		tcp_close(c->tcp, t->now);
+		c->link->close(t, c);
 		break;
 	case ENG_T_ABORT:
 		c->link->abort(t, c);

@@ -41,12 +41,14 @@ eng_startup_free(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-fill_peer(struct eng_conn *c, struct eng_ctl *m)
+fill_peer(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 {
 	const struct eng_startup *su = c->su;
 
 	m->peer.listener = su->listener;
 	m->peer.outcome = su->outcome;
+	if (c->rides)
+		c->link->ends(t, c, &m->peer.tuple, NULL);
 	if (c->tcp == NULL)
 		return;
 	m->peer.tuple = *tcp_tuple(c->tcp);
@@ -57,7 +59,7 @@ fill_peer(struct eng_conn *c, struct eng_ctl *m)
 }
 
 static void
-fill_lookup(const struct eng_conn *c, struct eng_ctl *m)
+fill_lookup(struct eng_transport *t, const struct eng_conn *c, struct eng_ctl *m)
 {
 	const struct eng_startup *su = c->su;
 
@@ -66,7 +68,9 @@ fill_lookup(const struct eng_conn *c, struct eng_ctl *m)
 	m->lookup.service = su->service;
 	m->lookup.qpn = su->qpn;
 	m->lookup.qkey = su->qkey;
-	if (c->tcp != NULL)
+	if (c->rides)
+		c->link->ends(t, c, &m->lookup.tuple, NULL);
+	else if (c->tcp != NULL)
 		m->lookup.tuple = *tcp_tuple(c->tcp);
 }
 
@@ -86,9 +90,9 @@ fill_notice(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 		return;
 	}
 	if (m->type == ENG_TC_LOOKUP || m->type == ENG_TC_FOUND)
-		fill_lookup(c, m);
+		fill_lookup(t, c, m);
 	else
-		fill_peer(c, m);
+		fill_peer(t, c, m);
 	m->private_len = su->private_len;
 	memcpy(m->private_data, su->private_data, su->private_len);
 }
@@ -182,7 +186,7 @@ eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 void
 eng_startup_connected(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->state != ECONN_OPENING)
+	if (c->state != ECONN_OPENING && c->state != ECONN_CARRIER)
 		return;
 	use_offloads(t, c);
 	c->link->connected(t, c);
@@ -230,8 +234,9 @@ eng_startup_poll(struct eng_transport *t, uint64_t now)
 	return sk_wheel_poll(&t->wheel, now, TIMER_BUDGET, conn_startup_expired, t);
 }
 
+/* Fills in c->path, and the network of the tuple. Returns 0 or -errno. */
 static int
-choose_tuple(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple)
+conn_startup_path(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple)
 {
 	struct wire_eth eth;
 	int rc = net_path_init(t->net, &c->path, &tuple->laddr, &tuple->raddr, IP_TCP, t->now);
@@ -242,6 +247,12 @@ choose_tuple(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tupl
 	tuple->vlan = eth.vlan;
 	tuple->port = c->path.port;
 	c->addr_sum = eng_addr_sum(tuple, IP_TCP);
+	return 0;
+}
+
+static int
+conn_startup_port(struct eng_transport *t, struct tcp_tuple *tuple)
+{
 	if (tuple->lport == 0) {
 		tuple->lport = eng_lport_choose(t, tuple);
 		return tuple->lport == 0 ? -EADDRNOTAVAIL : 0;
@@ -263,9 +274,27 @@ connect_link(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple
 	c->link = eng_links[m->connect.offer.kind];
 	c->su->cookie = m->cookie;
 	c->su->offer = m->connect.offer;
-	eng_path_class(t, &c->path, tuple, &m->connect.offer.class);
 	rc = c->link->connect(t, c, tuple, m);
-	return rc != 0 ? rc : tcp_connect(t->tcp, t->now, tuple, c->path.mtu, c, &c->tcp);
+	if (rc != 0 || c->rides)
+		return rc;
+	eng_path_class(t, &c->path, tuple, &m->connect.offer.class);
+	return tcp_connect(t->tcp, t->now, tuple, c->path.mtu, c, &c->tcp);
+}
+
+int
+eng_startup_carrier(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple)
+{
+	static const struct net_class none;
+	int rc = conn_startup_path(t, c, tuple);
+
+	if (rc == 0)
+		rc = conn_startup_port(t, tuple);
+	if (rc == 0 && !eng_conn_admit(t, c, SK_USER_INSTANCE))
+		rc = -ENOBUFS;
+	if (rc != 0)
+		return rc;
+	eng_path_class(t, &c->path, tuple, &none);
+	return eng_startup_create(t, c);
 }
 
 int
@@ -277,11 +306,13 @@ eng_startup_connect(struct eng_transport *t, struct eng_ctl *m)
 
 	if (c == NULL)
 		return -ENOBUFS;
-	rc = choose_tuple(t, c, &tuple);
+	rc = conn_startup_path(t, c, &tuple);
 	if (rc == 0 && tuple.port < t->e->cfg.nports &&
 		eng_port_is_gone(&t->e->ports[tuple.port]) &&
 		!eng_port_is_again(&t->e->ports[tuple.port]))
 		rc = -ENETDOWN;
+	if (rc == 0 && !eng_links[m->connect.offer.kind]->shares)
+		rc = conn_startup_port(t, &tuple);
 	if (rc == 0 && !eng_conn_admit(t, c, m->user))
 		rc = -ENOBUFS;
 	if (rc == -EXDEV)

@@ -124,7 +124,7 @@ eng_flight_keep(struct eng_transport *t, const struct eng_conn *c)
 	r->fresh++;
 	k = &r->kept[r->nkept % KEPT];
 	r->kept_at[r->nkept++ % KEPT] = t->now;
-	k->tuple = *tcp_tuple(c->tcp);
+	k->tuple = eng_conn_ends(t, c);
 	k->error = -c->error;
 	flight_copy(r, c->noted, t->now, k);
 }
@@ -132,9 +132,9 @@ eng_flight_keep(struct eng_transport *t, const struct eng_conn *c)
 int
 eng_flight_events(struct eng_transport *t, const struct eng_conn *c, struct eng_ctl *m)
 {
-	if (c->tcp == NULL)
+	if (!eng_conn_alive(c))
 		return -ENOTCONN;
-	m->flight.view->tuple = *tcp_tuple(c->tcp);
+	m->flight.view->tuple = eng_conn_ends(t, c);
 	flight_copy(t->recorder, c->noted, t->now, m->flight.view);
 	m->flight.n = 1;
 	return 0;

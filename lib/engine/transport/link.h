@@ -4,10 +4,11 @@
  * files of the stage (conn.c, conn_startup.c, transport*.c) serve every transport alike and call it
  * through this table. Each folder below this one defines one table; eng_links lists them.
  *
- * With every transport, a connection begins as a TCP connection. The exchange that makes it runs
- * on this TCP connection (the MPA request and reply, or the exchange of doc/falcon-cm.md), in the
- * states of enum eng_conn_state. conn->link is NULL only while a passive connection has not
- * received a byte.
+ * A connection is made by an exchange in the states of enum eng_conn_state: the MPA request and
+ * reply on a TCP connection of its own, or the exchange of doc/falcon-cm.md on a TCP connection
+ * that all connections of two hosts share. A connection without a TCP connection of its own has
+ * `rides`; a shared TCP connection has an eng_conn in the state ECONN_CARRIER. conn->link is NULL
+ * only while a passive TCP connection has not received a byte.
  */
 #ifndef SAKER_ENGINE_LINK_H
 #define SAKER_ENGINE_LINK_H
@@ -27,6 +28,8 @@ struct eng_link {
 	/* Returns the transport's counters of `list`, [list->count], or NULL when it has none. */
 	const uint64_t *(*counters)(
 		const struct eng_transport *t, const struct sk_reason_list *list);
+	/* Whether a connection has no TCP connection of its own. */
+	bool shares;
 	/* The next seven members are for a transport that sends packets beside TCP; they are NULL
 	 * and 0 for any other. Times are in ns. */
 	/* Takes note that the loop has not run for `gap`, before all other functions of the turn.
@@ -58,8 +61,9 @@ struct eng_link {
 	 * Returns 0 or -errno. */
 	int (*listen)(struct eng_transport *t, struct eng_conn *c);
 	/* Prepares the exchange of an active connection between `ends`: ENG_CT_CONNECT,
-	 * ENG_CT_LOOKUP. c->su->offer is the offer of the program. Returns 0, or -errno, which
-	 * answers the command. */
+	 * ENG_CT_LOOKUP. c->su->offer is the offer of the program. Sets c->rides if the connection
+	 * has no TCP connection of its own; then connected() is not called for it. Returns 0, or
+	 * -errno, which answers the command. */
 	int (*connect)(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 		const struct eng_ctl *m);
 	/* Begins the exchange of an active connection whose TCP connection is established. */
@@ -99,13 +103,23 @@ struct eng_link {
 	void (*emss)(struct eng_transport *t, struct eng_conn *c);
 	/* Handles a message of the engine stage except ENG_T_CLOSE, _ABORT and _RELEASE. */
 	void (*message)(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m);
+	/* Handles ENG_T_CLOSE. */
+	void (*close)(struct eng_transport *t, struct eng_conn *c);
 	/* Handles ENG_T_ABORT. */
 	void (*abort)(struct eng_transport *t, struct eng_conn *c);
 	/* Retry the transport's own ECONN_P_*: pending_first() before the notice is sent, pending()
 	 * after it. */
 	void (*pending_first)(struct eng_transport *t, struct eng_conn *c);
 	void (*pending)(struct eng_transport *t, struct eng_conn *c);
-	/* Frees c->part, when TCP has closed or continues without the connection. */
+	/* Ends a connection without a TCP connection after a failure of its start-up. */
+	void (*break_off)(struct eng_transport *t, struct eng_conn *c);
+	/* Fills in the addresses and ports of a connection without a TCP connection, and of its
+	 * state in view->tcp what the transport has. */
+	void (*ends)(const struct eng_transport *t, const struct eng_conn *c,
+		struct tcp_tuple *tuple, struct tcp_info *info);
+	/* Handles the end of the peer's direction in the state ECONN_CARRIER. */
+	void (*peer_fin)(struct eng_transport *t, struct eng_conn *c);
+	/* Frees c->part, when TCP has closed or the connection has ended. */
 	void (*closed)(struct eng_transport *t, struct eng_conn *c);
 	/* Adds what the transport has for the connection to the view. NULL: nothing. */
 	void (*look)(

@@ -143,8 +143,12 @@ eng_port_leave(struct eng_transport *t, uint16_t port)
 	for (uint32_t i = 0; i < t->fresh && !eng_port_is_again(p); i++) {
 		struct eng_conn *c = &t->conns[i];
 
-		if (c->state == ECONN_FREE || c->tcp == NULL || c->path.port != port)
+		if (c->state == ECONN_FREE || !eng_conn_alive(c) || c->path.port != port)
 			continue;
+		if (c->state == ECONN_CARRIER) {
+			tcp_abort(c->tcp, t->now);
+			continue;
+		}
 		sk_count(t->counters, ENG_PORT_GONE);
 		eng_startup_fail(t, c, -ENETDOWN);
 	}

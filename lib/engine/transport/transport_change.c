@@ -80,14 +80,15 @@ change_check(const struct eng_transport *t, const struct eng_config *next)
 
 /* Returns whether the connection has a local address that disappears. */
 static bool
-change_ends(const struct eng_conn *c, const struct eng_config *was, const struct eng_config *next)
+change_ends(const struct eng_transport *t, const struct eng_conn *c, const struct eng_config *was,
+	const struct eng_config *next)
 {
-	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
+	const struct tcp_tuple ends = eng_conn_ends(t, c);
 
 	for (unsigned i = 0; i < was->nifs; i++) {
 		const struct eng_if_config *f = &was->ifs[i];
 
-		if (sk_addr_eq(&f->addr, &ends->laddr) && change_find(next, f) == NULL)
+		if (sk_addr_eq(&f->addr, &ends.laddr) && change_find(next, f) == NULL)
 			return true;
 	}
 	return false;
@@ -103,7 +104,7 @@ drop_conn(struct eng_transport *t, struct eng_conn *c)
 	else if (c->state == ECONN_OPENING || c->state == ECONN_WAITING ||
 		 c->state == ECONN_REQUESTED || c->state == ECONN_ESTABLISHED)
 		eng_startup_fail(t, c, -EADDRNOTAVAIL);
-	else
+	else if (c->tcp != NULL)
 		tcp_abort(c->tcp, t->now);
 }
 
@@ -115,7 +116,7 @@ change_end_all(struct eng_transport *t, const struct eng_config *was, const stru
 	for (uint32_t i = 0; i < t->fresh; i++) {
 		struct eng_conn *c = &t->conns[i];
 
-		if (c->state == ECONN_FREE || c->tcp == NULL || !change_ends(c, was, next))
+		if (c->state == ECONN_FREE || !eng_conn_alive(c) || !change_ends(t, c, was, next))
 			continue;
 		n += c->state == ECONN_BOUND;
 		drop_conn(t, c);

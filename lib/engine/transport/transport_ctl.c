@@ -50,14 +50,15 @@ ctl_unlisten(struct eng_transport *t, const struct eng_ctl *m)
 static int
 ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
-	bool live = c->state == ECONN_REQUESTED && c->tcp != NULL;
+	bool live = c->state == ECONN_REQUESTED && eng_conn_alive(c);
 
 	if (c->release_due || (!live && c->state != ECONN_DEAD))
 		return -ENOENT;
 	if (live) {
 		c->su->cookie = m->cookie;
 		c->su->offer.class = m->connect.offer.class;
-		eng_path_class(t, &c->path, tcp_tuple(c->tcp), &c->su->offer.class);
+		if (c->tcp != NULL)
+			eng_path_class(t, &c->path, tcp_tuple(c->tcp), &c->su->offer.class);
 		if (c->link->accept(t, c, m) != 0)
 			eng_startup_fail(t, c, -ENOMEM);
 	}
@@ -70,7 +71,7 @@ ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 static int
 ctl_self(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->release_due || c->state != ECONN_REQUESTED || c->tcp == NULL)
+	if (c->release_due || c->state != ECONN_REQUESTED || !eng_conn_alive(c))
 		return -ENOENT;
 	return c->link->self(t, c);
 }
@@ -97,6 +98,10 @@ ctl_answer(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	if (rc == -ENOENT)
 		return rc;
 	c->state = ECONN_DRAIN;
+	if (c->tcp == NULL) {
+		eng_conn_put(t, c);
+		return 0;
+	}
 	/* siw of Linux handles a FIN before the bytes that arrive with it, and then does not read
 	 * the private data. Therefore the FIN follows when the bytes are acknowledged. */
 	if (rc == 0)
@@ -123,11 +128,15 @@ ctl_abort(struct eng_transport *t, struct eng_conn *c, int how)
 static int
 ctl_query(const struct eng_transport *t, const struct eng_conn *c, struct eng_qp_view *view)
 {
-	if (c->tcp == NULL)
+	if (!eng_conn_alive(c))
 		return -ENOTCONN;
-	view->tuple = *tcp_tuple(c->tcp);
 	view->class = c->path.class;
-	tcp_get_info(c->tcp, &view->tcp);
+	if (c->tcp != NULL) {
+		view->tuple = *tcp_tuple(c->tcp);
+		tcp_get_info(c->tcp, &view->tcp);
+	} else {
+		c->link->ends(t, c, &view->tuple, &view->tcp);
+	}
 	if (c->link != NULL && c->link->look != NULL)
 		c->link->look(t, c, view);
 	return 0;
@@ -138,7 +147,7 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 {
 	struct eng_conn *c = m->conn < t->fresh ? &t->conns[m->conn] : NULL;
 
-	if (c == NULL || c->state == ECONN_FREE)
+	if (c == NULL || c->state == ECONN_FREE || c->state == ECONN_CARRIER)
 		return -ENOENT;
 	switch (m->type) {
 	case ENG_CT_ACCEPT:

@@ -53,6 +53,9 @@ enum eng_conn_state {
 	 * arrived from the stages that hold the index */
 	ECONN_DEAD,
 	ECONN_DRAIN, /* TCP still ends its connection; none */
+	/* the TCP connection belongs to the transport itself, which uses it for several
+	 * connections; none */
+	ECONN_CARRIER,
 };
 
 /* The actions that are pending for a connection, because a ring was full, no message was free, or a
@@ -109,6 +112,8 @@ struct eng_conn {
 	bool lingers;      /* TCP closes it when the peer has acknowledged all bytes or closed */
 	bool counted;      /* t->conn_share counts it, for `user` */
 	bool whole;        /* iWARP: the engine stage uses the CRC of a slice, if it has one */
+	/* The connection has no TCP connection of its own, and its link has not ended it yet. */
+	bool rides;
 
 	struct net_path path;
 	int error;                  /* -errno: why the connection ended; 0: orderly */
@@ -350,6 +355,16 @@ uint16_t eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key);
 
 /* ---- conn.c: states and messages of a connection ---- */
 
+/* Returns whether the connection has not ended. */
+static inline bool
+eng_conn_alive(const struct eng_conn *c)
+{
+	return c->tcp != NULL || c->rides;
+}
+
+/* Returns the addresses and ports of a connection that has not ended. */
+struct tcp_tuple eng_conn_ends(const struct eng_transport *t, const struct eng_conn *c);
+
 /* Returns an unused connection, in state `state`, or NULL when all are in use. */
 struct eng_conn *eng_conn_alloc(struct eng_transport *t, uint8_t state);
 /* Counts the connection, which is about to have a TCP connection, for the user. Returns false, and
@@ -372,8 +387,10 @@ bool eng_conn_send(struct eng_transport *t, const struct eng_conn *c, enum eng_t
 /* Binds the connection to the QP `qp_index` of engine stage `stage`, to which its bytes go from
  * then on. */
 void eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32_t qp_index);
-/* Reports the end of the connection to the stages that hold it, when TCP has closed or continues
- * without the connection. */
+/* Handles the end of the peer's direction. */
+void eng_conn_peer_fin(struct eng_transport *t, struct eng_conn *c);
+/* Reports the end of the connection to the stages that hold it, when TCP has closed, or its link
+ * has ended a connection that has none. */
 void eng_conn_lost(struct eng_transport *t, struct eng_conn *c);
 /* Handles a message of an engine stage. */
 void eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m);
@@ -409,6 +426,11 @@ unsigned eng_startup_poll(struct eng_transport *t, uint64_t now);
 /* Opens an active connection: ENG_CT_CONNECT, ENG_CT_LOOKUP. Returns 0 and sets m->conn, or returns
  * -errno. With -EXDEV, m->transport is the home stage of the tuple. */
 int eng_startup_connect(struct eng_transport *t, struct eng_ctl *m);
+
+/* Prepares `c` for an active TCP connection that belongs to the transport itself: chooses path and
+ * local port of *tuple, and allocates c->su. Returns 0, or -errno, and then the caller frees `c`.
+ */
+int eng_startup_carrier(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple);
 
 /* ---- transport_ctl.c: the commands of the control stage ---- */
 

@@ -158,7 +158,7 @@ static void
 second_has_few_places(struct eng_config *cfg, int node)
 {
 	if (node == 1)
-		cfg->limits.conns = 8;
+		cfg->limits.conns = 9; /* 8 and their carrier */
 }
 
 /* [limits] connections is the limit of both transports. */
@@ -174,7 +174,7 @@ Test(engine_falcon, a_connection_beyond_the_limit_is_refused_at_once)
 	frig_qp(0, SAKER_FALCON);
 	asked = frig.now;
 	frig_ask(&p);
-	cr_assert_eq(frig_event(0, SAKER_EV_UNREACHABLE).status, -ECONNREFUSED);
+	cr_assert_eq(frig_event(0, SAKER_EV_UNREACHABLE).status, -ENOBUFS);
 	cr_assert_lt(frig.now - asked, 5000000);
 	frig_stop();
 }
@@ -444,8 +444,8 @@ Test(engine_falcon, an_abortive_end_reaches_an_idle_peer_over_a_bad_wire)
 	frig_stop();
 }
 
-/* Connections that wait for the peer's acknowledgement of their end hold places of their user. */
-Test(engine_falcon, a_connection_holds_its_place_until_tcp_has_ended)
+/* The reason still reaches the peer, on the carrier. */
+Test(engine_falcon, a_connection_that_is_aborted_leaves_its_place_at_once)
 {
 	const struct sk_share *share;
 	int other;
@@ -454,19 +454,15 @@ Test(engine_falcon, a_connection_holds_its_place_until_tcp_has_ended)
 	share = &frig.n[0].e->transports[0]->conn_share;
 	for (uint32_t round = 1; round <= 3; round++) {
 		frig_connect();
-		cr_assert_eq(share->held, 1);
+		cr_assert_eq(share->held, 2, "%u: the connection and the carrier", share->held);
 		frig.silent = true;
 		cr_assert_eq(saker_qp_destroy(frig.n[0].qp), 0, "%s", saker_error());
 		frig_sleep(10000000);
-		cr_assert_eq(frig.n[0].e->transports[0]->nused, 1);
 		cr_assert_eq(share->held, 1, "round %u: %u", round, share->held);
 		frig.silent = false;
 		other = frig_event(1, SAKER_EV_DISCONNECTED).status;
 		cr_assert_eq(other, -ECONNRESET, "%d", other);
 		cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
-		for (unsigned i = 0; i < 100 && share->held > 0; i++)
-			frig_sleep(100000000);
-		cr_assert_eq(share->held, 0);
 	}
 	frig_stop();
 }
@@ -702,4 +698,125 @@ Test(engine_falcon, clients_that_leave_at_once_leave_no_connection)
 Test(engine_falcon, clients_that_leave_one_after_the_other_leave_no_connection)
 {
 	both_leave(2);
+}
+
+/* ---- Carriers ---- */
+
+static struct eng_transport *
+stage_of(int node)
+{
+	return frig.n[node].e->transports[0];
+}
+
+/* Returns the eng_conn of a node's only carrier. */
+static struct eng_conn *
+carrier_of(int node)
+{
+	struct eng_conn *found = NULL;
+
+	for (uint32_t i = 0; i < stage_of(node)->fresh; i++) {
+		struct eng_conn *c = &stage_of(node)->conns[i];
+
+		if (c->state != ECONN_CARRIER)
+			continue;
+		cr_assert_null(found, "node %d has two carriers", node);
+		found = c;
+	}
+	cr_assert_not_null(found, "node %d has no carrier", node);
+	return found;
+}
+
+Test(engine_falcon, all_connections_of_two_hosts_share_one_tcp_connection)
+{
+	struct eng_totals t;
+
+	frig_start(NULL);
+	for (unsigned i = 0; i < 20; i++)
+		frig_connect();
+	frig_works();
+	for (int i = 0; i < 2; i++) {
+		eng_totals(frig.n[i].e, &t);
+		cr_assert_eq(t.conns, 21, "%u", t.conns);
+		carrier_of(i);
+	}
+	frig_stop();
+}
+
+Test(engine_falcon, the_loss_of_the_carrier_ends_no_connection)
+{
+	frig_start(NULL);
+	frig_connect();
+	for (int i = 0; i < 4; i++) {
+		tcp_abort(carrier_of(i % 2)->tcp, frig.now);
+		frig_works();
+		frig_sleep(2000000000);
+		carrier_of(0); /* it was made again */
+		carrier_of(1);
+		frig_works();
+	}
+	cr_assert(frig_no_event(0) && frig_no_event(1));
+	cr_assert_eq(saker_disconnect(frig.n[0].qp, false), 0);
+	cr_assert_eq(frig_event(1, SAKER_EV_DISCONNECTED).status, 0);
+	frig_stop();
+}
+
+static void
+watchful(struct eng_config *cfg, int node)
+{
+	cfg->falcon.keepalive_ns = 1000000000;
+}
+
+/* A peer that has lost its connections, as after a restart, reports them gone. */
+Test(engine_falcon, a_peer_without_the_connection_ends_it)
+{
+	struct eng_conn *c;
+
+	frig_start(watchful);
+	frig_connect();
+	c = carrier_of(1);
+	frig.silent = true;
+	cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
+	frig_turns(100);
+	tcp_abort(c->tcp, frig.now); /* and with it the reason that was on its way */
+	frig_turns(100);
+	frig.silent = false;
+	cr_assert_eq(frig_event(0, SAKER_EV_DISCONNECTED).status, -ECONNRESET);
+	frig_stop();
+}
+
+/* Both hosts open a carrier at the same time: both remove the same one. */
+Test(engine_falcon, of_two_carriers_that_cross_one_survives)
+{
+	struct saker_listener *l[2];
+	struct saker_conn_param p = {0};
+	struct saker_event ev;
+	struct saker_qp *mine[2];
+
+	frig_start(NULL);
+	for (int i = 0; i < 2; i++) {
+		l[i] = frig_listen(i);
+		mine[i] = frig_qp(i, SAKER_FALCON);
+	}
+	frig.delay = true;
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(saker_connect(mine[i], NULL, &frig.n[!i].addr, FRIG_PORT, &p), 0, "%s",
+			saker_error());
+	frig_turns(10);
+	frig.delay = false;
+	for (int i = 0; i < 2; i++) {
+		ev = frig_event(i, SAKER_EV_CONNECT_REQUEST);
+		cr_assert_eq(saker_accept(frig.n[i].s, ev.request, frig_qp(i, SAKER_FALCON), &p), 0,
+			"%s", saker_error());
+	}
+	for (int i = 0; i < 2; i++) {
+		frig_event(i, SAKER_EV_ESTABLISHED);
+		frig_event(i, SAKER_EV_ESTABLISHED);
+	}
+	frig_sleep(100000000);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(tcp_tuple(carrier_of(i)->tcp)->rport == 4795, i == 1,
+			"the greater address has opened it");
+		cr_assert_eq(saker_unlisten(l[i]), 0);
+	}
+	frig_stop();
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../../../lib/base/mem.h"
-#include "../../../lib/rof/exchange.h"
+#include "../../support/lone.h"
 #include "../rof/exchange_certs.h"
 #include "pair.h"
 #include "rawpeer.h"
@@ -128,33 +128,33 @@ static const struct rofx_side request = {.transport = ROF_RC,
 	.spi = 9};
 
 /* Begins an exchange of the peer, with `ours` or in clear. */
-static struct rofx *
+static struct lone *
 ask(void)
 {
 	struct rofx_config c = {.tls = ours, .local = &sw.addr, .peer = &sw.victim};
 	struct rofx_side s = request;
-	struct rofx *x;
+	struct lone *x;
 	int err;
 
 	s.gid = sw.addr;
 	s.to_gid = sw.victim;
-	x = rofx_connect(&c, now, &s, NULL, 0, &err);
+	x = lone_connect(&c, now, &s, NULL, 0, &err);
 	cr_assert_not_null(x, "%d", err);
 	return x;
 }
 
 /* Moves the bytes of an exchange for one turn. */
 static void
-carry(struct rofx *x, struct raw_conn *c)
+carry(struct lone *x, struct raw_conn *c)
 {
 	uint8_t buf[8192];
-	size_t n = rofx_output(x, buf, sizeof(buf));
+	size_t n = lone_output(x, buf, sizeof(buf));
 
 	if (n > 0 && !c->rst)
 		raw_send(c, buf, n, RAW_MSS);
 	turn();
 	if (c->got > c->taken)
-		rofx_input(x, now, c->stream + c->taken, c->got - c->taken);
+		lone_input(x, now, c->stream + c->taken, c->got - c->taken);
 	c->taken = c->got;
 }
 
@@ -164,18 +164,18 @@ outcome(struct raw_conn *c)
 {
 	enum rofx_event ev = ROFX_EV_NONE;
 	enum rofx_reason why;
-	struct rofx *x = ask();
+	struct lone *x = ask();
 
 	open_conn(c);
 	for (unsigned i = 0; i < TURNS && ev == ROFX_EV_NONE; i++) {
 		carry(x, c);
 		if (c->fin_in || c->rst)
-			rofx_closed(x);
-		ev = rofx_event(x);
+			lone_lost(x);
+		ev = lone_event(x);
 	}
 	cr_assert(ev == ROFX_EV_REJECTED || ev == ROFX_EV_FAILED, "event %d", ev);
-	why = rofx_why(x);
-	rofx_destroy(x);
+	why = lone_why(x);
+	lone_destroy(x);
 	return why;
 }
 
@@ -183,11 +183,11 @@ outcome(struct raw_conn *c)
 static void
 begin_half(struct raw_conn *c, int len)
 {
-	struct rofx *x = ask();
+	struct lone *x = ask();
 	uint8_t buf[8192];
-	size_t n = rofx_output(x, buf, sizeof(buf));
+	size_t n = lone_output(x, buf, sizeof(buf));
 
-	rofx_destroy(x);
+	lone_destroy(x);
 	open_conn(c);
 	raw_send(c, buf, len > 0 ? (size_t)len : n - (size_t)-len, RAW_MSS);
 	turns(20);
@@ -341,11 +341,11 @@ flood(void)
 	for (unsigned i = 0; i < HALVES; i++)
 		open_conn(&half[i]);
 	for (unsigned i = 0; i < HALVES; i++) {
-		struct rofx *x = ask();
-		size_t n = rofx_output(x, buf, sizeof(buf));
+		struct lone *x = ask();
+		size_t n = lone_output(x, buf, sizeof(buf));
 
 		raw_send(&half[i], buf, n, RAW_MSS);
-		rofx_destroy(x);
+		lone_destroy(x);
 	}
 }
 

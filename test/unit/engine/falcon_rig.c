@@ -14,10 +14,11 @@
 
 #include "../../../lib/base/mem.h"
 
-#define HOME_SIZE (8u << 20)
-#define CLIENT    (1u << 20) /* bytes for the client's own use */
-#define TURNS     20000000u
-#define STEP_NS   1000000ull
+#define HOME_SIZE       (8u << 20)
+#define CLIENT          (1u << 20) /* bytes for the client's own use */
+#define TURNS           20000000u
+#define CARRIER_IDLE_NS 1000000000ull
+#define STEP_NS         1000000ull
 
 struct frig frig;
 
@@ -292,6 +293,7 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one, unsigned queues
 		frig.to[i] = rte_ring_lookup(i == 0 ? "wire0_0" : "wire1_0");
 		cr_assert_not_null(frig.to[i]);
 		frig.p.cfg[i].falcon.enabled = true;
+		frig.p.cfg[i].falcon.control_idle_ns = CARRIER_IDLE_NS;
 		if (queues > 1)
 			rss_config(&frig.p.cfg[i]);
 		if (tweak != NULL)
@@ -378,7 +380,10 @@ nothing_left(struct eng *e)
 		eng_totals(e, &t);
 		if (t.conns == 0)
 			break;
-		frig_turn();
+		if (i < 100)
+			frig_turn();
+		else /* carriers end when they have been idle */
+			frig_sleep(CARRIER_IDLE_NS / 4);
 	}
 	cr_assert_eq(t.clients + t.qps + t.cqs + t.mrs + t.mws + t.pds + t.srqs + t.listeners, 0);
 	cr_assert_eq(t.conns, 0, "%u connections are left", t.conns);

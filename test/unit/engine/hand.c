@@ -84,6 +84,10 @@ state_of(int node)
 	return info.state;
 }
 
+/* Each end of the TCP connection beside the Falcon connections of two hosts is a connection, too.
+ */
+#define CARRIER 1
+
 static uint32_t
 conns(int node)
 {
@@ -155,8 +159,8 @@ Test(engine_hand, two_that_start_at_once_make_one_connection)
 		frig_works();
 		cr_assert(frig_no_event(0) && frig_no_event(1));
 		frig_sleep(SECOND / 10); /* the side that gave way has closed its connection */
-		cr_assert_eq(conns(0), 1, "seed %u: %u", seed, conns(0));
-		cr_assert_eq(conns(1), 1, "seed %u: %u", seed, conns(1));
+		cr_assert_eq(conns(0), 1 + CARRIER, "seed %u: %u", seed, conns(0));
+		cr_assert_eq(conns(1), 1 + CARRIER, "seed %u: %u", seed, conns(1));
 		destroy_both();
 	}
 	cr_assert_eq(frig_count(0, "eng", "ENG_CM_STATE"), 0);
@@ -187,8 +191,8 @@ Test(engine_hand, attempts_that_cross_on_the_wire_leave_the_greater_ones)
 	frig_sleep(SECOND / 10);
 	crossed = frig_count(0, "rofx", "ROFX_CROSSED") + frig_count(1, "rofx", "ROFX_CROSSED");
 	cr_assert_leq(crossed, 1, "only who gives way may hear of it");
-	cr_assert_eq(conns(0), 1);
-	cr_assert_eq(conns(1), 1);
+	cr_assert_eq(conns(0), 1 + CARRIER);
+	cr_assert_eq(conns(1), 1 + CARRIER);
 	frig_stop();
 }
 
@@ -305,7 +309,7 @@ Test(engine_hand, both_ends_in_one_engine)
 	ready(0);
 	ready(1);
 	frig_works();
-	cr_assert_eq(conns(0), 2);
+	cr_assert_eq(conns(0), 2 + 2 * CARRIER, "%u: both ends of each", conns(0));
 	frig_stop();
 }
 

@@ -30,14 +30,14 @@ Test(exchange, request_accept_ready_make_a_connection)
 	struct xpair p = {0};
 
 	xp_establish(&p, &s1, &s2);
-	assert_mirrored(rofx_agreed(p.a), rofx_agreed(p.b));
-	cr_assert_eq(rofx_agreed(p.a)->peer.qpn, s2.qpn);
-	cr_assert_eq(rofx_agreed(p.b)->peer.qpn, s1.qpn);
-	cr_assert_str_eq((const char *)rofx_agreed(p.a)->private_data, "welcome");
-	cr_assert_eq(rofx_agreed(p.a)->private_len, 8);
-	cr_assert_str_eq((const char *)rofx_agreed(p.b)->private_data, "hello");
-	cr_assert_eq(rofx_deadline(p.a), UINT64_MAX);
-	cr_assert_eq(rofx_deadline(p.b), UINT64_MAX);
+	assert_mirrored(lone_agreed(p.a), lone_agreed(p.b));
+	cr_assert_eq(lone_agreed(p.a)->peer.qpn, s2.qpn);
+	cr_assert_eq(lone_agreed(p.b)->peer.qpn, s1.qpn);
+	cr_assert_str_eq((const char *)lone_agreed(p.a)->private_data, "welcome");
+	cr_assert_eq(lone_agreed(p.a)->private_len, 8);
+	cr_assert_str_eq((const char *)lone_agreed(p.b)->private_data, "hello");
+	cr_assert_eq(lone_deadline(p.a), UINT64_MAX);
+	cr_assert_eq(lone_deadline(p.b), UINT64_MAX);
 	xp_end(&p);
 }
 
@@ -47,6 +47,6 @@ Test(exchange, bytes_may_come_one_by_one)
 	struct xpair p = {.chunk = 1};
 
 	xp_establish(&p, &s1, &s2);
-	assert_mirrored(rofx_agreed(p.a), rofx_agreed(p.b));
+	assert_mirrored(lone_agreed(p.a), lone_agreed(p.b));
 	xp_end(&p);
 }

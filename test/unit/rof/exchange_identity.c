@@ -87,8 +87,8 @@ static void
 connects(void)
 {
 	xp_establish(&p, &s1, &s2);
-	cr_assert_eq(rofx_agreed(p.a)->psp, PSP_AES_GCM_256);
-	cr_assert(rofx_request(p.b)->secure);
+	cr_assert_eq(lone_agreed(p.a)->psp, PSP_AES_GCM_256);
+	cr_assert(lone_request(p.b)->secure);
 }
 
 /* ---- Keys of peers ---- */
@@ -167,9 +167,9 @@ Test(exchange_identity, a_peer_without_a_key_is_refused_and_not_served_in_clear)
 	xp_refuse(&p, &s1, ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
 	p.cfg_a.tls = one;
 	p.cfg_a.peer = &a3;
-	cr_assert_null(rofx_connect(&p.cfg_a, 0, &s1, NULL, 0, &rc));
+	cr_assert_null(lone_connect(&p.cfg_a, 0, &s1, NULL, 0, &rc));
 	cr_assert_eq(rc, -ENOKEY);
-	cr_assert_null(rofx_lookup(&p.cfg_a, 0, &(struct rofx_question){.service = 1}, &rc));
+	cr_assert_null(lone_lookup(&p.cfg_a, 0, &(struct rofx_question){.service = 1}, &rc));
 	cr_assert_eq(rc, -ENOKEY);
 }
 
@@ -324,21 +324,21 @@ Test(exchange_identity, a_stream_ends_its_handshake_with_the_keys_of_its_beginni
 	load(one, 2, 0);
 	load(two, 2, 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), 0);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_accept(p.b, 0, &s2, NULL, 0), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_AGREED);
-	cr_assert_eq(rofx_ready(p.a), 0);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
+	cr_assert_eq(lone_ready(p.a), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_ESTABLISHED);
-	rofx_trim(p.a);
-	rofx_trim(p.b);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_ESTABLISHED);
+	lone_trim(p.a);
+	lone_trim(p.b);
 	load(two, 3, 0);
 	/* The connection lives on, and its keys change. */
 	cr_assert_eq(
-		rofx_rekey(p.a, 0, &(struct rofx_sa){.version = PSP_AES_GCM_256, .spi = 5}), 0);
+		lone_rekey(p.a, 0, &(struct rofx_sa){.version = PSP_AES_GCM_256, .spi = 5}), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
 	xp_end(&p);
 	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS); /* 2 and 3 */
 	xp_end(&p);
@@ -382,7 +382,7 @@ Test(exchange_identity, streams_outlive_the_context)
 	rofx_tls_destroy(two);
 	one = two = NULL;
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
 }
 
 static bool stop;
@@ -425,20 +425,20 @@ Test(exchange_identity, work_for_tls_is_announced)
 
 	use(host(1, NULL, 0), host(1, NULL, 0));
 	xp_start(&p, &s1);
-	cr_assert(rofx_handshakes(p.a), "the ClientHello has not been made");
-	cr_assert(rofx_handshakes(p.b), "it will arrive with the opening");
-	n = rofx_output(p.a, buf, sizeof(buf));
+	cr_assert(lone_handshakes(p.a), "the ClientHello has not been made");
+	cr_assert(lone_handshakes(p.b), "it will arrive with the opening");
+	n = lone_output(p.a, buf, sizeof(buf));
 	cr_assert_gt(n, 100);
-	cr_assert_eq(rofx_input(p.b, 0, buf, n), (int)n);
-	cr_assert(rofx_handshakes(p.b), "Finished has not arrived");
+	cr_assert_eq(lone_input(p.b, 0, buf, n), (int)n);
+	cr_assert(lone_handshakes(p.b), "Finished has not arrived");
 	xp_run(&p);
-	cr_assert_not(rofx_handshakes(p.a));
-	cr_assert_not(rofx_handshakes(p.b));
+	cr_assert_not(lone_handshakes(p.a));
+	cr_assert_not(lone_handshakes(p.b));
 	xp_end(&p);
 	p.cfg_a.tls = p.cfg_b.tls = NULL;
 	xp_start(&p, &s1);
-	cr_assert_not(rofx_handshakes(p.a));
-	cr_assert_not(rofx_handshakes(p.b));
+	cr_assert_not(lone_handshakes(p.a));
+	cr_assert_not(lone_handshakes(p.b));
 }
 
 /* ---- Messages that TLS permits and the exchange does not ---- */
@@ -466,22 +466,22 @@ pass(SSL *ssl)
 	uint8_t buf[4096];
 	int n = BIO_read(SSL_get_wbio(ssl), buf, sizeof(buf));
 
-	return n > 0 ? rofx_input(p.b, 0, buf, (size_t)n) : 0;
+	return n > 0 ? lone_input(p.b, 0, buf, (size_t)n) : 0;
 }
 
 /* Lets a client of OpenSSL authenticate itself to p.b. */
 static SSL *
 client_connect(SSL_CTX *ctx)
 {
-	static const uint8_t opening[20] = "RoF ID Req Frame\1\1\0";
+	static const uint8_t opening[20] = "RoF ID Req Frame\2\1\0";
 	uint8_t buf[4096];
 	size_t n;
 	SSL *ssl;
 
 	use(NULL, host(7, NULL, 0));
-	p.b = rofx_listen(&p.cfg_b, 0);
-	cr_assert_eq(rofx_input(p.b, 0, opening, sizeof(opening)), 20);
-	cr_assert_eq(rofx_output(p.b, buf, sizeof(buf)), 20);
+	p.b = lone_listen(&p.cfg_b, 0);
+	cr_assert_eq(lone_input(p.b, 0, opening, sizeof(opening)), 20);
+	cr_assert_eq(lone_output(p.b, buf, sizeof(buf)), 20);
 	SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
 	cr_assert(SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384"));
 	SSL_CTX_set_psk_use_session_callback(ctx, client_psk);
@@ -490,12 +490,12 @@ client_connect(SSL_CTX *ctx)
 	SSL_set_connect_state(ssl);
 	while (SSL_do_handshake(ssl) != 1) {
 		cr_assert_gt(pass(ssl), 0);
-		n = rofx_output(p.b, buf, sizeof(buf));
+		n = lone_output(p.b, buf, sizeof(buf));
 		cr_assert_gt(n, 0);
 		cr_assert_eq(BIO_write(SSL_get_rbio(ssl), buf, (int)n), (int)n);
 	}
 	cr_assert_gt(pass(ssl), 0); /* Finished */
-	cr_assert_not(rofx_handshakes(p.b));
+	cr_assert_not(lone_handshakes(p.b));
 	return ssl;
 }
 
@@ -508,7 +508,7 @@ Test(exchange_identity, key_updates_are_refused)
 	cr_assert_eq(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
 	SSL_do_handshake(ssl);
 	cr_assert_eq(pass(ssl), -ROFX_TLS);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
 	SSL_free(ssl);
 	SSL_CTX_free(ctx);
 }
@@ -521,7 +521,7 @@ Test(exchange_identity, an_end_of_tls_is_no_failure)
 
 	SSL_shutdown(ssl);
 	cr_assert_gt(pass(ssl), 0);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_NONE);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
 	SSL_free(ssl);
 	SSL_CTX_free(ctx);
 }
@@ -546,12 +546,12 @@ Test(exchange_identity, required_psp_refuses_requests_without_crypto)
 	s2.psp = ROFX_PSP_KEYED;
 	xp_start(&p, &s1);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), -EPROTO);
-	cr_assert_eq(rofx_why(p.b), ROFX_PSP_REQUIRED);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_accept(p.b, 0, &s2, NULL, 0), -EPROTO);
+	cr_assert_eq(lone_why(p.b), ROFX_PSP_REQUIRED);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_REJECTED);
-	cr_assert_eq(rofx_why(p.a), ROFX_PSP_REQUIRED);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REJECTED);
+	cr_assert_eq(lone_why(p.a), ROFX_PSP_REQUIRED);
 }
 
 /* ---- Configuration ---- */

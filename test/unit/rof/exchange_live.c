@@ -9,6 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
+/* The names of the initiator's and of the responder's exchange. */
+#define OF_A 0x01, 0xc1, 0xd0, 0x01
+#define OF_B 0x02, 0xc1, 0xd0, 0x02
+
 static struct rofx_side s1, s2;
 static struct xpair p;
 
@@ -30,15 +34,15 @@ fini(void)
 TestSuite(exchange_live, .init = init, .fini = fini);
 
 static void
-assert_times_out(struct rofx *x, uint64_t at)
+assert_times_out(struct lone *x, uint64_t at)
 {
-	cr_assert_eq(rofx_deadline(x), at);
-	rofx_timeout(x, at - 1);
-	cr_assert_eq(rofx_event(x), ROFX_EV_NONE);
-	rofx_timeout(x, at);
-	cr_assert_eq(rofx_event(x), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(x), ROFX_TIMEOUT);
-	cr_assert_eq(rofx_deadline(x), UINT64_MAX);
+	cr_assert_eq(lone_deadline(x), at);
+	lone_timeout(x, at - 1);
+	cr_assert_eq(lone_event(x), ROFX_EV_NONE);
+	lone_timeout(x, at);
+	cr_assert_eq(lone_event(x), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(x), ROFX_TIMEOUT);
+	cr_assert_eq(lone_deadline(x), UINT64_MAX);
 }
 
 /* ---- Timeouts ---- */
@@ -54,8 +58,8 @@ Test(exchange_live, half_a_request_does_not_extend_the_time)
 	uint8_t buf[512];
 
 	xp_start(&p, &s1);
-	rofx_output(p.a, buf, sizeof(buf));
-	rofx_input(p.b, 29 * MS, buf, 60);
+	lone_output(p.a, buf, sizeof(buf));
+	lone_input(p.b, 29 * MS, buf, 60);
 	assert_times_out(p.b, 30 * MS);
 }
 
@@ -63,21 +67,21 @@ Test(exchange_live, initiator_does_not_wait_for_an_answer_for_ever)
 {
 	xp_start(&p, &s1);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_deadline(p.b), UINT64_MAX); /* the application decides */
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_deadline(p.b), UINT64_MAX); /* the application decides */
 	assert_times_out(p.a, 100 * MS);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p.b), ROFX_TIMEOUT);
-	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), -EINVAL);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.b), ROFX_TIMEOUT);
+	cr_assert_eq(lone_accept(p.b, 0, &s2, NULL, 0), -EINVAL);
 }
 
 Test(exchange_live, responder_does_not_wait_for_ready_for_ever)
 {
 	xp_start(&p, &s1);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_accept(p.b, 5 * MS, &s2, NULL, 0), 0);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_accept(p.b, 5 * MS, &s2, NULL, 0), 0);
 	assert_times_out(p.b, 205 * MS);
 }
 
@@ -90,22 +94,22 @@ Test(exchange_live, initiator_asks_again_on_the_same_stream)
 		uint64_t now = i * 20 * MS;
 
 		xp_run(&p);
-		cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST, "turn %u", i);
-		memset((void *)(uintptr_t)rofx_request(p.b), 0, sizeof(struct rofx_request));
-		cr_assert_eq(rofx_later(p.b, now, 20), 0);
-		cr_assert_eq(rofx_deadline(p.b), now + 50 * MS);
+		cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST, "turn %u", i);
+		memset((void *)(uintptr_t)lone_request(p.b), 0, sizeof(struct rofx_request));
+		cr_assert_eq(lone_later(p.b, now, 20), 0);
+		cr_assert_eq(lone_deadline(p.b), now + 50 * MS);
 		xp_run(&p);
-		cr_assert_eq(rofx_event(p.a), ROFX_EV_NONE);
-		cr_assert_eq(rofx_deadline(p.a), 20 * MS); /* the bytes arrived at time 0 */
-		rofx_timeout(p.a, 20 * MS);
+		cr_assert_eq(lone_event(p.a), ROFX_EV_NONE);
+		cr_assert_eq(lone_deadline(p.a), 20 * MS); /* the bytes arrived at time 0 */
+		lone_timeout(p.a, 20 * MS);
 	}
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_request(p.b)->peer.cid, s1.cid);
-	cr_assert_str_eq((const char *)rofx_request(p.b)->private_data, "hello");
-	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), 0);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_request(p.b)->peer.cid, s1.cid);
+	cr_assert_str_eq((const char *)lone_request(p.b)->private_data, "hello");
+	cr_assert_eq(lone_accept(p.b, 0, &s2, NULL, 0), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_AGREED);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
 }
 
 Test(exchange_live, patience_has_an_end)
@@ -115,15 +119,15 @@ Test(exchange_live, patience_has_an_end)
 
 	xp_start(&p, &s1);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	rofx_later(p.b, 0, 20);
-	n = rofx_output(p.b, buf, sizeof(buf));
-	cr_assert_eq(rofx_input(p.a, 981 * MS, buf, n), -ROFX_NOT_READY);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p.a), ROFX_NOT_READY);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	lone_later(p.b, 0, 20);
+	n = lone_output(p.b, buf, sizeof(buf));
+	cr_assert_eq(lone_input(p.a, 981 * MS, buf, n), -ROFX_NOT_READY);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.a), ROFX_NOT_READY);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p.b), ROFX_NOT_READY);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.b), ROFX_NOT_READY);
 }
 
 Test(exchange_live, delays_are_bounded_on_both_ends)
@@ -131,15 +135,15 @@ Test(exchange_live, delays_are_bounded_on_both_ends)
 	p.cfg_a.patience_ns = 3600000ull * MS;
 	xp_start(&p, &s1);
 	xp_run(&p);
-	rofx_later(p.b, 0, UINT32_MAX);
-	cr_assert_eq(rofx_deadline(p.b), 10030ull * MS);
+	lone_later(p.b, 0, UINT32_MAX);
+	cr_assert_eq(lone_deadline(p.b), 10030ull * MS);
 	xp_run(&p);
-	cr_assert_eq(rofx_deadline(p.a), 10000ull * MS);
-	rofx_timeout(p.a, 10000ull * MS);
+	cr_assert_eq(lone_deadline(p.a), 10000ull * MS);
+	lone_timeout(p.a, 10000ull * MS);
 	xp_run(&p);
-	rofx_later(p.b, 0, 0);
+	lone_later(p.b, 0, 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_deadline(p.a), 1 * MS);
+	cr_assert_eq(lone_deadline(p.a), 1 * MS);
 }
 
 /* ---- Keys ---- */
@@ -149,22 +153,22 @@ Test(exchange_live, each_direction_gets_another_spi)
 	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
 
 	xp_establish(&p, &s1, &s2);
-	cr_assert_eq(rofx_rekey(p.b, 0, &sa), 0);
-	cr_assert_eq(rofx_rekey(p.b, 0, &sa), -EINVAL); /* the same SPI again */
+	cr_assert_eq(lone_rekey(p.b, 0, &sa), 0);
+	cr_assert_eq(lone_rekey(p.b, 0, &sa), -EINVAL); /* the same SPI again */
 	sa.spi = 0x78;
-	cr_assert_eq(rofx_rekey(p.b, 0, &sa), -EBUSY);
-	cr_assert_eq(rofx_rekeyed(p.a), -EINVAL); /* the REKEY has not arrived yet */
+	cr_assert_eq(lone_rekey(p.b, 0, &sa), -EBUSY);
+	cr_assert_eq(lone_rekeyed(p.a), -EINVAL); /* the REKEY has not arrived yet */
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_REKEY);
-	cr_assert_eq(rofx_agreed(p.a)->tx.spi, 0x77);
-	cr_assert_eq(rofx_agreed(p.a)->rx.spi, s1.spi);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_NONE);
-	cr_assert_eq(rofx_rekeyed(p.a), 0);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEY);
+	cr_assert_eq(lone_agreed(p.a)->tx.spi, 0x77);
+	cr_assert_eq(lone_agreed(p.a)->rx.spi, s1.spi);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
+	cr_assert_eq(lone_rekeyed(p.a), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEYED);
-	cr_assert_eq(rofx_agreed(p.b)->rx.spi, 0x77);
-	cr_assert_eq(rofx_deadline(p.b), UINT64_MAX);
-	cr_assert_eq(rofx_rekey(p.b, 0, &sa), 0);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEYED);
+	cr_assert_eq(lone_agreed(p.b)->rx.spi, 0x77);
+	cr_assert_eq(lone_deadline(p.b), UINT64_MAX);
+	cr_assert_eq(lone_rekey(p.b, 0, &sa), 0);
 }
 
 Test(exchange_live, both_may_change_keys_at_once)
@@ -173,21 +177,21 @@ Test(exchange_live, both_may_change_keys_at_once)
 	struct rofx_sa sb = {.version = PSP_NO_CRYPTO, .spi = 0x78};
 
 	xp_establish(&p, &s1, &s2);
-	rofx_trim(p.a);
-	rofx_trim(p.b);
-	cr_assert_null(rofx_request(p.b));
-	cr_assert_eq(rofx_rekey(p.a, 0, &sa), 0);
-	cr_assert_eq(rofx_rekey(p.b, 0, &sb), 0);
+	lone_trim(p.a);
+	lone_trim(p.b);
+	cr_assert_null(lone_request(p.b));
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	cr_assert_eq(lone_rekey(p.b, 0, &sb), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_REKEY);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEY);
-	cr_assert_eq(rofx_rekeyed(p.a), 0);
-	cr_assert_eq(rofx_rekeyed(p.b), 0);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEY);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(lone_rekeyed(p.a), 0);
+	cr_assert_eq(lone_rekeyed(p.b), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_REKEYED);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEYED);
-	cr_assert_eq(rofx_agreed(p.b)->tx.spi, 0x77);
-	cr_assert_eq(rofx_agreed(p.a)->tx.spi, 0x78);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEYED);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEYED);
+	cr_assert_eq(lone_agreed(p.b)->tx.spi, 0x77);
+	cr_assert_eq(lone_agreed(p.a)->tx.spi, 0x78);
 }
 
 Test(exchange_live, a_peer_that_does_not_take_the_new_key_is_given_up)
@@ -195,7 +199,7 @@ Test(exchange_live, a_peer_that_does_not_take_the_new_key_is_given_up)
 	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
 
 	xp_establish(&p, &s1, &s2);
-	cr_assert_eq(rofx_rekey(p.b, 1000 * MS, &sa), 0);
+	cr_assert_eq(lone_rekey(p.b, 1000 * MS, &sa), 0);
 	assert_times_out(p.b, 1200 * MS);
 }
 
@@ -204,27 +208,27 @@ Test(exchange_live, keys_are_for_a_live_connection_of_that_version)
 	struct rofx_sa sa = {.version = PSP_AES_GCM_128, .spi = 0x77};
 
 	xp_start(&p, &s1);
-	cr_assert_eq(rofx_rekey(p.a, 0, &sa), -EINVAL);
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), -EINVAL);
 	xp_end(&p);
 	xp_establish(&p, &s1, &s2);
-	cr_assert_eq(rofx_rekey(p.a, 0, &sa), -EINVAL);
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), -EINVAL);
 	sa.version = PSP_NO_CRYPTO;
 	sa.spi = 0;
-	cr_assert_eq(rofx_rekey(p.a, 0, &sa), -EINVAL);
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), -EINVAL);
 }
 
 Test(exchange_live, a_confirmation_of_another_key_is_refused)
 {
-	static const uint8_t rekeyed[] = {1, 9, 0, 4, 0, 0, 0, 0x78};
+	static const uint8_t rekeyed[] = {2, 9, 0, 4, OF_B, OF_A, 0, 0, 0, 0x78};
 	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
 
 	xp_establish(&p, &s1, &s2);
-	cr_assert_eq(rofx_rekey(p.b, 0, &sa), 0);
-	cr_assert_eq(rofx_input(p.b, 0, rekeyed, sizeof(rekeyed)), -ROFX_UNEXPECTED);
+	cr_assert_eq(lone_rekey(p.b, 0, &sa), 0);
+	cr_assert_eq(lone_input(p.b, 0, rekeyed, sizeof(rekeyed)), -ROFX_UNEXPECTED);
 }
 
 struct live_frame {
-	uint8_t bytes[48];
+	uint8_t bytes[120];
 	size_t len;
 	enum rofx_reason why;
 };
@@ -233,53 +237,53 @@ Test(exchange_live, frames_that_have_no_place_in_a_live_connection)
 {
 	static const struct live_frame frames[] = {
 		/* REKEYED without a REKEY */
-		{{1, 9, 0, 4, 0, 0, 0, 1}, 8, ROFX_UNEXPECTED},
-		{{1, 1, 0, 96}, 4, ROFX_UNEXPECTED},                    /* CONNECT */
-		{{1, 3, 0, 36}, 4, ROFX_UNEXPECTED},                    /* READY */
-		{{1, 5, 0, 4}, 4, ROFX_UNEXPECTED},                     /* LATER */
-		{{1, 4, 2, 0}, 4, ROFX_BAD_FRAME},                      /* REJECT of 512 bytes */
-		{{1, 4, 0, 4, 5, 0, 0, 0}, 8, ROFX_NO_RESOURCE},        /* the peer gives up */
-		{{1, 8, 0, 40, 0, 0, 0, 0, 15}, 44, ROFX_MALFORMED},    /* SPI 0 */
-		{{1, 8, 0, 40, 0, 0, 0, 1, 0}, 44, ROFX_CONTRADICTION}, /* another version */
-		{{1, 8, 0, 40, 0x51, 0, 0, 1, 15}, 44, ROFX_CONTRADICTION}, /* the present SPI */
+		{{2, 9, 0, 4, OF_B, OF_A, 0, 0, 0, 1}, 16, ROFX_UNEXPECTED},
+		{{2, 1, 0, 100, OF_B, OF_A}, 112, ROFX_UNEXPECTED},  /* CONNECT */
+		{{2, 3, 0, 36, OF_B, OF_A}, 48, ROFX_UNEXPECTED},    /* READY */
+		{{2, 5, 0, 4, OF_B, OF_A}, 16, ROFX_UNEXPECTED},     /* LATER */
+		{{2, 4, 2, 5, OF_B, OF_A}, 12, ROFX_BAD_FRAME},      /* REJECT of 517 bytes */
+		{{2, 4, 0, 4, OF_B, OF_A, 5}, 16, ROFX_NO_RESOURCE}, /* the peer gives up */
+		{{2, 8, 0, 40, OF_B, OF_A, 0, 0, 0, 0, 15}, 52, ROFX_MALFORMED}, /* SPI 0 */
+		/* another version */
+		{{2, 8, 0, 40, OF_B, OF_A, 0, 0, 0, 1, 0}, 52, ROFX_CONTRADICTION},
 		/* a key in the mode without crypto */
-		{{1, 8, 0, 40, 0, 0, 0, 1, 15, 16}, 44, ROFX_CONTRADICTION},
+		{{2, 8, 0, 40, OF_B, OF_A, 0, 0, 0, 1, 15, 16}, 52, ROFX_CONTRADICTION},
 	};
 
 	for (unsigned i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
 		xp_establish(&p, &s1, &s2);
-		rofx_trim(p.b);
-		cr_assert_eq(rofx_input(p.b, 0, frames[i].bytes, frames[i].len),
-			-(int)frames[i].why, "frame %u: %d", i, rofx_why(p.b));
-		cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
+		lone_trim(p.b);
+		cr_assert_eq(lone_input(p.b, 0, frames[i].bytes, frames[i].len),
+			-(int)frames[i].why, "frame %u: %d", i, lone_why(p.b));
+		cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
 		xp_end(&p);
 	}
 }
 
 Test(exchange_live, a_second_key_before_the_first_is_used_is_refused)
 {
-	static const uint8_t two[88] = {
-		1, 8, 0, 40, 0, 0, 0, 1, 15, [44] = 1, 8, 0, 40, 0, 0, 0, 2, 15};
+	static const uint8_t two[104] = {2, 8, 0, 40, OF_B, OF_A, 0, 0, 0, 1, 15, [52] = 2, 8, 0,
+		40, OF_B, OF_A, 0, 0, 0, 2, 15};
 
 	xp_establish(&p, &s1, &s2);
-	cr_assert_eq(rofx_input(p.b, 0, two, sizeof(two)), -ROFX_UNEXPECTED);
+	cr_assert_eq(lone_input(p.b, 0, two, sizeof(two)), -ROFX_UNEXPECTED);
 }
 
 /* Each key is confirmed, but the peer reads no confirmation. */
 Test(exchange_live, a_peer_that_does_not_read_is_given_up)
 {
-	uint8_t rekey[44] = {1, 8, 0, 40, 0, 0, 0, 0, 15};
+	uint8_t rekey[52] = {2, 8, 0, 40, OF_B, OF_A, 0, 0, 0, 0, 15};
 	int err = 0;
 
 	xp_establish(&p, &s1, &s2);
-	rofx_trim(p.b);
+	lone_trim(p.b);
 	for (unsigned i = 1; i < 100 && err == 0; i++) {
-		rekey[7] = (uint8_t)i;
-		cr_assert_eq(rofx_input(p.b, 0, rekey, sizeof(rekey)), sizeof(rekey));
-		err = rofx_rekeyed(p.b);
+		rekey[15] = (uint8_t)i;
+		cr_assert_eq(lone_input(p.b, 0, rekey, sizeof(rekey)), sizeof(rekey));
+		err = lone_rekeyed(p.b);
 	}
 	cr_assert_eq(err, -ENOBUFS);
-	cr_assert_eq(rofx_why(p.b), ROFX_FLOOD);
+	cr_assert_eq(lone_why(p.b), ROFX_FLOOD);
 }
 
 /* ---- Ends ---- */
@@ -287,47 +291,182 @@ Test(exchange_live, a_peer_that_does_not_read_is_given_up)
 Test(exchange_live, who_gives_up_says_why)
 {
 	xp_establish(&p, &s1, &s2);
-	cr_assert_eq(rofx_give_up(p.a, ROFX_TIMEOUT), 0);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_NONE, "it gave up itself");
-	cr_assert_eq(rofx_give_up(p.a, ROFX_TIMEOUT), -EINVAL);
+	cr_assert_eq(lone_give_up(p.a, ROFX_TIMEOUT), 0);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE, "it gave up itself");
+	cr_assert_eq(lone_give_up(p.a, ROFX_TIMEOUT), -EINVAL);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p.b), ROFX_TIMEOUT);
-	cr_assert_eq(rofx_give_up(p.b, ROFX_TIMEOUT), -EINVAL);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.b), ROFX_TIMEOUT);
+	cr_assert_eq(lone_give_up(p.b, ROFX_TIMEOUT), -EINVAL);
 }
 
-Test(exchange_live, the_streams_end_is_the_connections_end)
+Test(exchange_live, both_sides_end_in_order)
 {
 	xp_establish(&p, &s1, &s2);
-	rofx_closed(p.a);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_ENDED);
-	rofx_closed(p.a);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_NONE);
+	cr_assert_eq(lone_finish(p.a, 0), 0);
+	cr_assert_eq(lone_finish(p.a, 0), 0, "it has ended already");
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_ENDED);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE);
+	cr_assert_not(lone_finished(p.b));
+	cr_assert_eq(lone_finish(p.b, 0), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_ENDED);
+	cr_assert(lone_finished(p.a) && lone_finished(p.b));
+	cr_assert_eq(lone_deadline(p.a), UINT64_MAX);
+}
+
+Test(exchange_live, an_end_that_is_not_answered_fails)
+{
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(lone_finish(p.a, 0), 0);
+	assert_times_out(p.a, 100 * MS);
+}
+
+/* ---- Carriers that end ---- */
+
+/* Continues both sides on a new carrier, which `b` opens if `back`. */
+static void
+renew(bool back)
+{
+	lone_renew(p.a, &p.cfg_a, 0, !back);
+	lone_renew(p.b, &p.cfg_b, 0, back);
+	xp_run(&p);
+}
+
+Test(exchange_live, the_end_of_a_carrier_is_not_that_of_the_connection)
+{
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+
+	xp_establish(&p, &s1, &s2);
+	lone_trim(p.a);
+	lone_trim(p.b);
+	for (unsigned i = 0; i < 3; i++) {
+		renew(i % 2);
+		cr_assert_eq(lone_event(p.a), ROFX_EV_NONE, "%d", lone_why(p.a));
+		cr_assert_eq(lone_event(p.b), ROFX_EV_NONE, "%d", lone_why(p.b));
+	}
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(lone_strays(p.a) + lone_strays(p.b), 0);
+}
+
+Test(exchange_live, a_peer_without_the_connection_reports_that_it_is_gone)
+{
+	xp_establish(&p, &s1, &s2);
+	lone_destroy(p.b);
+	p.b = lone_listen(&p.cfg_b, 0); /* it has been restarted */
+	lone_renew(p.a, &p.cfg_a, 0, true);
+	xp_run(&p);
+	cr_assert_eq(lone_strays(p.b), 1);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.a), ROFX_GONE);
+}
+
+/* REKEY or REKEYED may have been lost with the carrier: the peer confirms the key again, but takes
+ * it once. */
+static void
+rekey_over_two_carriers(bool arrives)
+{
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+	uint8_t lost[256];
+
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	if (arrives) {
+		xp_move(p.a, p.b, 0);
+		cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+		cr_assert_eq(lone_rekeyed(p.b), 0);
+	}
+	lone_output(arrives ? p.b : p.a, lost, sizeof(lost));
+	renew(false);
+	cr_assert_eq(lone_event(p.b), arrives ? ROFX_EV_NONE : ROFX_EV_REKEY);
+	if (!arrives)
+		cr_assert_eq(lone_rekeyed(p.b), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEYED);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE);
+	cr_assert_eq(lone_agreed(p.b)->tx.spi, 0x77);
+}
+
+Test(exchange_live, a_lost_rekey_is_repeated)
+{
+	rekey_over_two_carriers(false);
+}
+
+Test(exchange_live, a_lost_rekeyed_is_repeated)
+{
+	rekey_over_two_carriers(true);
+}
+
+Test(exchange_live, a_lost_end_is_repeated)
+{
+	uint8_t lost[256];
+
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(lone_finish(p.a, 0), 0);
+	lone_output(p.a, lost, sizeof(lost));
+	renew(false);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_ENDED);
+	/* The answer is lost, too, and the peer forgets the connection. */
+	lone_destroy(p.b);
+	p.b = lone_listen(&p.cfg_b, 0);
+	lone_renew(p.a, &p.cfg_a, 0, true);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_ENDED);
+	cr_assert(lone_finished(p.a));
+}
+
+Test(exchange_live, a_withdrawn_request_ends_at_the_responder)
+{
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_give_up(p.a, ROFX_REFUSED), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.b), ROFX_REFUSED);
+}
+
+Test(exchange_live, a_frame_with_another_name_has_no_effect)
+{
+	static const uint8_t others[][16] = {
+		{2, 4, 0, 4, 2, 0xc1, 0xd0, 3, OF_A, 5}, /* to another exchange */
+		{2, 4, 0, 4, OF_B, 1, 0xc1, 0xd0, 2, 5}, /* from another exchange */
+	};
+
+	xp_establish(&p, &s1, &s2);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(lone_input(p.b, 0, others[i], 16), 16);
+		cr_assert_eq(lone_strays(p.b), i + 1);
+		cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
+	}
 }
 
 Test(exchange_live, a_stream_that_ends_early_fails)
 {
 	xp_start(&p, &s1);
-	rofx_closed(p.a);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p.a), ROFX_CLOSED);
+	lone_lost(p.a);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.a), ROFX_CLOSED);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	rofx_closed(p.b);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p.b), ROFX_CLOSED);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	lone_lost(p.b);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.b), ROFX_CLOSED);
 }
 
 Test(exchange_live, trimmed_and_still_alive_with_half_a_frame)
 {
-	static const uint8_t rekey[44] = {1, 8, 0, 40, 0, 0, 0, 1, 15};
+	static const uint8_t rekey[52] = {2, 8, 0, 40, OF_B, OF_A, 0, 0, 0, 1, 15};
 
 	xp_establish(&p, &s1, &s2);
-	cr_assert_eq(rofx_input(p.b, 0, rekey, 20), 20);
-	rofx_trim(p.b);
-	cr_assert_eq(rofx_input(p.b, 0, rekey + 20, 24), 24);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEY);
-	cr_assert_eq(rofx_agreed(p.b)->tx.spi, 1);
+	cr_assert_eq(lone_input(p.b, 0, rekey, 20), 20);
+	lone_trim(p.b);
+	cr_assert_eq(lone_input(p.b, 0, rekey + 20, 32), 32);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(lone_agreed(p.b)->tx.spi, 1);
 }
 
 Test(exchange_live, lookup_that_finds_nobody)
@@ -336,17 +475,17 @@ Test(exchange_live, lookup_that_finds_nobody)
 	struct rofx_config cfg = {0};
 	int err;
 
-	p.a = rofx_lookup(&cfg, 0, &q, &err);
-	p.b = rofx_listen(&cfg, 0);
+	p.a = lone_lookup(&cfg, 0, &q, &err);
+	p.b = lone_listen(&cfg, 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_LOOKUP);
-	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), -EINVAL);
-	cr_assert_eq(rofx_later(p.b, 0, 1), -EINVAL);
-	cr_assert_eq(rofx_reject(p.b, ROFX_NO_SERVICE, NULL, 0), 0);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_LOOKUP);
+	cr_assert_eq(lone_accept(p.b, 0, &s2, NULL, 0), -EINVAL);
+	cr_assert_eq(lone_later(p.b, 0, 1), -EINVAL);
+	cr_assert_eq(lone_reject(p.b, ROFX_NO_SERVICE, NULL, 0), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_REJECTED);
-	cr_assert_eq(rofx_why(p.a), ROFX_NO_SERVICE);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REJECTED);
+	cr_assert_eq(lone_why(p.a), ROFX_NO_SERVICE);
 	q.private_len = ROFX_PRIVATE_MAX + 1;
-	cr_assert_null(rofx_lookup(&cfg, 0, &q, &err));
+	cr_assert_null(lone_lookup(&cfg, 0, &q, &err));
 	cr_assert_eq(err, -EMSGSIZE);
 }

@@ -40,14 +40,14 @@ xp_side(unsigned n)
 }
 
 int
-xp_move(struct rofx *from, struct rofx *to, size_t chunk)
+xp_move(struct lone *from, struct lone *to, size_t chunk)
 {
 	uint8_t buf[16384];
-	size_t n = rofx_output(from, buf, sizeof(buf)), step = chunk ? chunk : n;
+	size_t n = lone_output(from, buf, sizeof(buf)), step = chunk ? chunk : n;
 	int got = 0;
 
 	for (size_t at = 0; at < n && got >= 0; at += step)
-		got = rofx_input(to, 0, buf + at, SK_MIN(step, n - at));
+		got = lone_input(to, 0, buf + at, SK_MIN(step, n - at));
 	return got < 0 ? got : (int)n;
 }
 
@@ -56,8 +56,8 @@ xp_start(struct xpair *p, const struct rofx_side *ours)
 {
 	int err;
 
-	p->a = rofx_connect(&p->cfg_a, 0, ours, "hello", 6, &err);
-	p->b = rofx_listen(&p->cfg_b, 0);
+	p->a = lone_connect(&p->cfg_a, 0, ours, "hello", 6, &err);
+	p->b = lone_listen(&p->cfg_b, 0);
 	cr_assert_not_null(p->a, "%d", err);
 	cr_assert_not_null(p->b);
 }
@@ -78,16 +78,16 @@ xp_establish(struct xpair *p, const struct rofx_side *ours, const struct rofx_si
 {
 	xp_start(p, ours);
 	xp_run(p);
-	cr_assert_eq(rofx_event(p->b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_event(p->b), ROFX_EV_NONE);
-	cr_assert_eq(rofx_accept(p->b, 0, theirs, "welcome", 8), 0);
+	cr_assert_eq(lone_event(p->b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_event(p->b), ROFX_EV_NONE);
+	cr_assert_eq(lone_accept(p->b, 0, theirs, "welcome", 8), 0);
 	xp_run(p);
-	cr_assert_eq(rofx_event(p->a), ROFX_EV_AGREED);
-	cr_assert_eq(rofx_event(p->b), ROFX_EV_NONE);
-	cr_assert_eq(rofx_ready(p->a), 0);
+	cr_assert_eq(lone_event(p->a), ROFX_EV_AGREED);
+	cr_assert_eq(lone_event(p->b), ROFX_EV_NONE);
+	cr_assert_eq(lone_ready(p->a), 0);
 	xp_run(p);
-	cr_assert_eq(rofx_event(p->b), ROFX_EV_ESTABLISHED);
-	cr_assert_eq(rofx_event(p->a), ROFX_EV_NONE);
+	cr_assert_eq(lone_event(p->b), ROFX_EV_ESTABLISHED);
+	cr_assert_eq(lone_event(p->a), ROFX_EV_NONE);
 }
 
 void
@@ -95,16 +95,16 @@ xp_refuse(struct xpair *p, const struct rofx_side *ours, enum rofx_reason a, enu
 {
 	xp_start(p, ours);
 	xp_run(p);
-	cr_assert_eq(rofx_event(p->b), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p->b), b, "%d", rofx_why(p->b));
-	cr_assert_eq(rofx_event(p->a), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p->a), a, "%d", rofx_why(p->a));
+	cr_assert_eq(lone_event(p->b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p->b), b, "%d", lone_why(p->b));
+	cr_assert_eq(lone_event(p->a), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p->a), a, "%d", lone_why(p->a));
 }
 
 void
 xp_end(struct xpair *p)
 {
-	rofx_destroy(p->a);
-	rofx_destroy(p->b);
+	lone_destroy(p->a);
+	lone_destroy(p->b);
 	p->a = p->b = NULL;
 }

@@ -3,14 +3,14 @@
 #ifndef TEST_ROF_EXCHANGE_PAIR_H
 #define TEST_ROF_EXCHANGE_PAIR_H
 
-#include "../../../lib/rof/exchange.h"
+#include "../../support/lone.h"
 
 #define MS 1000000u
 
 struct xpair {
 	struct rofx_config cfg_a, cfg_b;
-	struct rofx *a, *b; /* initiator, responder */
-	size_t chunk;       /* bytes per call of rofx_input(); 0: all */
+	struct lone *a, *b; /* initiator, responder */
+	size_t chunk;       /* bytes per call of lone_input(); 0: all */
 };
 
 /* Returns a valid side without crypto, different for each `n`. */
@@ -21,8 +21,8 @@ void xp_start(struct xpair *p, const struct rofx_side *ours);
 /* Moves bytes in both directions until none are left. */
 void xp_run(struct xpair *p);
 /* Moves the output of `from` once. Returns the number of bytes, or the last -reason of
- * rofx_input(). */
-int xp_move(struct rofx *from, struct rofx *to, size_t chunk);
+ * lone_input(). */
+int xp_move(struct lone *from, struct lone *to, size_t chunk);
 /* Establishes a connection: `b` accepts with `theirs` and private data "welcome" (8 bytes). Asserts
  * each step. */
 void xp_establish(struct xpair *p, const struct rofx_side *ours, const struct rofx_side *theirs);

@@ -83,7 +83,7 @@ use(struct rofx_tls *a, struct rofx_tls *b)
 static void
 assert_keys(uint8_t version)
 {
-	const struct rofx_agreed *a = rofx_agreed(p.a), *b = rofx_agreed(p.b);
+	const struct rofx_agreed *a = lone_agreed(p.a), *b = lone_agreed(p.b);
 	unsigned len = psp_key_len(version);
 
 	cr_assert_eq(a->psp, version);
@@ -102,7 +102,7 @@ Test(exchange_tls, same_key_on_both_sides)
 {
 	use(psk(7), psk(7));
 	xp_establish(&p, &s1, &s2);
-	cr_assert(rofx_request(p.b)->secure);
+	cr_assert(lone_request(p.b)->secure);
 	assert_keys(PSP_AES_GCM_256);
 }
 
@@ -122,12 +122,12 @@ Test(exchange_tls, output_into_small_buffers)
 	use(psk(7), psk(7));
 	xp_start(&p, &s1);
 	do {
-		n = rofx_output(p.a, buf, sizeof(buf));
-		cr_assert_eq(rofx_input(p.b, 0, buf, n), (int)n);
-		m = rofx_output(p.b, buf, sizeof(buf));
-		cr_assert_eq(rofx_input(p.a, 0, buf, m), (int)m);
+		n = lone_output(p.a, buf, sizeof(buf));
+		cr_assert_eq(lone_input(p.b, 0, buf, n), (int)n);
+		m = lone_output(p.b, buf, sizeof(buf));
+		cr_assert_eq(lone_input(p.a, 0, buf, m), (int)m);
 	} while (n + m > 0);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
 }
 
 Test(exchange_tls, another_key)
@@ -153,8 +153,8 @@ Test(exchange_tls, clear_beside_tls_where_it_is_allowed)
 	use(NULL, psk(7));
 	p.cfg_b.allow_clear = true;
 	xp_establish(&p, &s1, &s2);
-	cr_assert_not(rofx_request(p.b)->secure);
-	cr_assert_eq(rofx_agreed(p.b)->psp, PSP_NO_CRYPTO);
+	cr_assert_not(lone_request(p.b)->secure);
+	cr_assert_eq(lone_agreed(p.b)->psp, PSP_NO_CRYPTO);
 }
 
 Test(exchange_tls, a_changed_byte_ends_it)
@@ -165,11 +165,11 @@ Test(exchange_tls, a_changed_byte_ends_it)
 	use(psk(7), psk(7));
 	xp_establish(&p, &s1, &s2);
 	cr_assert_eq(
-		rofx_rekey(p.a, 0, &(struct rofx_sa){.version = PSP_AES_GCM_256, .spi = 5}), 0);
-	n = rofx_output(p.a, buf, sizeof(buf));
+		lone_rekey(p.a, 0, &(struct rofx_sa){.version = PSP_AES_GCM_256, .spi = 5}), 0);
+	n = lone_output(p.a, buf, sizeof(buf));
 	buf[n - 1] ^= 1;
-	cr_assert_eq(rofx_input(p.b, 0, buf, n), -ROFX_TLS);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_input(p.b, 0, buf, n), -ROFX_TLS);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
 }
 
 Test(exchange_tls, keys_never_show_on_the_stream)
@@ -180,18 +180,18 @@ Test(exchange_tls, keys_never_show_on_the_stream)
 
 	use(psk(7), psk(7));
 	xp_start(&p, &s1);
-	for (struct rofx *from = p.a, *to = p.b; turns < 12; turns++) {
-		struct rofx *next = to;
+	for (struct lone *from = p.a, *to = p.b; turns < 12; turns++) {
+		struct lone *next = to;
 
-		n = rofx_output(from, buf, sizeof(buf));
+		n = lone_output(from, buf, sizeof(buf));
 		cr_assert_null(memmem(buf, n, s1.key256, 8));
 		cr_assert_null(memmem(buf, n, s2.key256, 8));
 		cr_assert_null(memmem(buf, n, s1.key128, 8));
-		cr_assert_eq(rofx_input(to, 0, buf, n), (int)n);
-		if (rofx_event(p.b) == ROFX_EV_REQUEST)
-			rofx_accept(p.b, 0, &s2, NULL, 0);
-		if (rofx_event(p.a) == ROFX_EV_AGREED)
-			rofx_ready(p.a);
+		cr_assert_eq(lone_input(to, 0, buf, n), (int)n);
+		if (lone_event(p.b) == ROFX_EV_REQUEST)
+			lone_accept(p.b, 0, &s2, NULL, 0);
+		if (lone_event(p.a) == ROFX_EV_AGREED)
+			lone_ready(p.a);
 		to = from;
 		from = next;
 	}
@@ -202,10 +202,10 @@ Test(exchange_tls, keys_that_were_sent_are_wiped)
 {
 	use(psk(7), psk(7));
 	xp_establish(&p, &s1, &s2);
-	cr_assert_null(memmem(p.a->out, p.a->out_room, s1.key256, 8));
-	cr_assert_null(memmem(p.b->out, p.b->out_room, s2.key256, 8));
-	cr_assert_null(memmem(p.a->frame, p.a->frame_room, s2.key256, 8));
-	cr_assert_null(memmem(p.b->frame, p.b->frame_room, s1.key256, 8));
+	cr_assert_not(lone_holds(p.a, s1.key256, 8));
+	cr_assert_not(lone_holds(p.b, s2.key256, 8));
+	cr_assert_not(lone_holds(p.a, s2.key256, 8));
+	cr_assert_not(lone_holds(p.b, s1.key256, 8));
 }
 
 /* ---- PSP versions ---- */
@@ -240,12 +240,12 @@ Test(exchange_tls, without_crypto_only_if_both_allow)
 	s2.psp = ROFX_PSP_KEYED;
 	xp_start(&p, &s1);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), -EPROTO);
-	cr_assert_eq(rofx_why(p.b), ROFX_NO_PSP);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_accept(p.b, 0, &s2, NULL, 0), -EPROTO);
+	cr_assert_eq(lone_why(p.b), ROFX_NO_PSP);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_REJECTED);
-	cr_assert_eq(rofx_why(p.a), ROFX_NO_PSP);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REJECTED);
+	cr_assert_eq(lone_why(p.a), ROFX_NO_PSP);
 }
 
 Test(exchange_tls, another_key_on_the_way)
@@ -255,16 +255,16 @@ Test(exchange_tls, another_key_on_the_way)
 	memset(sa.key, 0xee, sizeof(sa.key));
 	use(psk(7), psk(7));
 	xp_establish(&p, &s1, &s2);
-	rofx_trim(p.a);
-	rofx_trim(p.b);
-	cr_assert_eq(rofx_rekey(p.b, 0, &sa), 0);
+	lone_trim(p.a);
+	lone_trim(p.b);
+	cr_assert_eq(lone_rekey(p.b, 0, &sa), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_REKEY);
-	cr_assert_eq(rofx_agreed(p.a)->tx.spi, 0x80000001);
-	cr_assert_eq(memcmp(rofx_agreed(p.a)->tx.key, sa.key, 32), 0);
-	cr_assert_eq(rofx_rekeyed(p.a), 0);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEY);
+	cr_assert_eq(lone_agreed(p.a)->tx.spi, 0x80000001);
+	cr_assert_eq(memcmp(lone_agreed(p.a)->tx.key, sa.key, 32), 0);
+	cr_assert_eq(lone_rekeyed(p.a), 0);
 	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEYED);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEYED);
 }
 
 /* ---- Certificates ---- */

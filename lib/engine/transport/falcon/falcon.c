@@ -131,6 +131,7 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	TAILQ_INIT(&f->free);
 	TAILQ_INIT(&f->busy);
 	TAILQ_INIT(&f->waiting);
+	eng_falcon_hosts_init(f, now);
 	f->tls_from = SK_NEVER;
 	sk_random(&cfg.seed, sizeof(cfg.seed));
 	f->device = sk_secret_alloc(sizeof(*f->device));
@@ -157,6 +158,10 @@ falcon_link_destroy(struct eng_transport *t)
 	for (uint32_t i = 0; i < f->fresh; i++)
 		if (f->conns[i].c != NULL)
 			eng_falcon_close(t, &f->conns[i]);
+	for (uint32_t i = 0; i < t->fresh; i++)
+		if (t->conns[i].state == ECONN_CARRIER)
+			eng_falcon_carrier_free(t, t->conns[i].part, -ECONNABORTED);
+	eng_falcon_hosts_free(f);
 	if (f->fa != NULL)
 		fa_stack_destroy(f->fa);
 	if (f->crypto != NULL)
@@ -232,6 +237,8 @@ falcon_link_poll(struct eng_transport *t, uint64_t now)
 	bool turn = !TAILQ_EMPTY(&f->waiting) && eng_falcon_turn(t, now);
 	unsigned n;
 
+	if (!TAILQ_EMPTY(&f->turns) || now >= f->hosts_due)
+		turn |= eng_falcon_hosts_poll(t, now);
 	if (!TAILQ_EMPTY(&f->busy))
 		f->work |= falcon_link_offer_again(f, now);
 	if (!f->work)
@@ -248,9 +255,11 @@ falcon_link_deadline(const struct eng_transport *t)
 {
 	const struct eng_falcon *f = eng_falcon_of(t);
 
-	if (f->work || !TAILQ_EMPTY(&f->busy) || f->tls_from != SK_NEVER)
+	uint64_t due = SK_MIN(f->due, f->hosts_due);
+
+	if (f->work || !TAILQ_EMPTY(&f->busy) || !TAILQ_EMPTY(&f->turns) || f->tls_from != SK_NEVER)
 		return 0;
-	return TAILQ_EMPTY(&f->waiting) ? f->due : SK_MIN(f->due, f->tls_at);
+	return TAILQ_EMPTY(&f->waiting) ? due : SK_MIN(due, f->tls_at);
 }
 
 static const uint64_t *
@@ -311,7 +320,8 @@ eng_falcon_reserve(struct eng_transport *t, struct eng_conn *c)
 	} else {
 		return NULL;
 	}
-	*fc = (struct eng_falcon_conn){.c = c, .slot = slot};
+	*fc = (struct eng_falcon_conn){
+		.c = c, .slot = slot, .use = fc->use == UINT8_MAX ? 1 : (uint8_t)(fc->use + 1)};
 	eng_falcon_add(&f->nreserved, 1);
 	fc->cid = sk_perm24(&t->e->cid_key, slot * t->e->cfg.ntransports + t->index);
 	return fc;
@@ -390,10 +400,10 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 		fa_conn_destroy(fc->fa);
 	}
 	close_psp(fc);
-	if (fc->x != NULL)
-		rofx_destroy(fc->x);
+	eng_falcon_leave(f, fc);
 	free(fc->start);
-	*fc = (struct eng_falcon_conn){.slot = fc->slot};
+	free(fc->paths);
+	*fc = (struct eng_falcon_conn){.slot = fc->slot, .use = fc->use};
 	/* At the tail, so that the CID is not used again soon. */
 	TAILQ_INSERT_TAIL(&f->free, fc, next);
 }
@@ -515,7 +525,16 @@ falcon_link_resume(struct eng_transport *t, struct eng_conn *c)
 	return true;
 }
 
-/* Ignores events of the control channel, which do not concern the engine stage. */
+/* A carrier's queue has more room. */
+static void
+falcon_link_sent(struct eng_transport *t, struct eng_conn *c)
+{
+	const struct eng_falcon_carrier *k = eng_falcon_carrier_of(c);
+
+	if (k->host->filled != 0)
+		eng_falcon_host_wake(eng_falcon_of(t), k->host);
+}
+
 static void
 falcon_link_no_news(struct eng_transport *t, struct eng_conn *c)
 {
@@ -527,7 +546,7 @@ falcon_link_pending_first(struct eng_transport *t, struct eng_conn *c)
 	if (!(c->pending & ECONN_P_FAIL))
 		return;
 	c->pending &= ~ECONN_P_FAIL;
-	if (c->part != NULL)
+	if (c->rides)
 		eng_falcon_failed(t, c);
 }
 
@@ -541,18 +560,26 @@ falcon_link_pending(struct eng_transport *t, struct eng_conn *c)
 static void
 falcon_link_abort(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
-
-	if (fc != NULL && fc->fa != NULL)
-		eng_falcon_fail(t, c, ROFX_REFUSED, -ECONNABORTED);
-	else
-		tcp_abort(c->tcp, t->now);
+	eng_falcon_fail(t, c, ROFX_REFUSED, -ECONNABORTED);
 }
 
 static void
-falcon_link_abandon(struct eng_transport *t, struct eng_conn *c)
+falcon_link_connected(struct eng_transport *t, struct eng_conn *c)
 {
-	eng_conn_pend(t, c, ECONN_P_ABORT);
+	struct eng_falcon_carrier *k = eng_falcon_carrier_of(c);
+
+	k->connected = true;
+	if (eng_falcon_may(eng_falcon_of(t), k, true))
+		eng_falcon_carrier_begin(t, k);
+}
+
+static void
+falcon_link_expired(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->state == ECONN_CARRIER)
+		eng_falcon_carrier_expired(t, eng_falcon_carrier_of(c));
+	else if (c->rides)
+		eng_falcon_expired(t, c);
 }
 
 /* The exchange of Falcon has no reduced form, so there is no second attempt. */
@@ -562,12 +589,17 @@ falcon_link_retry(const struct eng_conn *c, struct eng_ctl *m)
 }
 
 static void
+falcon_link_startup_free(struct eng_transport *t, struct eng_conn *c)
+{
+}
+
+static void
 falcon_link_closed(struct eng_transport *t, struct eng_conn *c)
 {
-	eng_falcon_half_forget(t, c);
-	if (c->part != NULL)
-		eng_falcon_close(t, eng_falcon_conn_of(c));
-	c->part = NULL;
+	if (c->state == ECONN_CARRIER)
+		eng_falcon_carrier_ended(t, eng_falcon_carrier_of(c));
+	else if (c->rides)
+		eng_falcon_release(t, c);
 }
 
 const struct eng_link eng_link_falcon = {
@@ -583,27 +615,32 @@ const struct eng_link eng_link_falcon = {
 	.rx_known = eng_falcon_rx_known,
 	.udp_port = PSP_UDP_PORT,
 	.begins = eng_falcon_begins,
-	.listen = eng_falcon_listen,
+	.shares = true,
+	.listen = eng_falcon_carrier_listen,
 	.connect = eng_falcon_connect,
-	.connected = eng_falcon_connected,
-	.startup = eng_falcon_deliver,
+	.connected = falcon_link_connected,
+	.startup = eng_falcon_carrier_deliver,
 	.accept = eng_falcon_accept,
 	.reject = eng_falcon_reject,
 	.found = eng_falcon_found,
 	.self = eng_falcon_self,
-	.expired = eng_falcon_expired,
+	.expired = falcon_link_expired,
 	.retry = falcon_link_retry,
-	.abandon = falcon_link_abandon,
-	.startup_free = eng_falcon_half_free,
+	.abandon = eng_falcon_abandon,
+	.startup_free = falcon_link_startup_free,
 	.bound = falcon_link_bound,
-	.deliver = eng_falcon_deliver,
+	.deliver = eng_falcon_carrier_deliver,
 	.resume = falcon_link_resume,
-	.sent = falcon_link_no_news,
+	.sent = falcon_link_sent,
 	.emss = falcon_link_no_news,
 	.message = falcon_link_message,
+	.close = eng_falcon_finish,
 	.abort = falcon_link_abort,
 	.pending_first = falcon_link_pending_first,
 	.pending = falcon_link_pending,
+	.break_off = eng_falcon_failed,
+	.ends = eng_falcon_ends,
+	.peer_fin = eng_falcon_carrier_fin,
 	.closed = falcon_link_closed,
 	.look = falcon_link_look,
 	.drop = falcon_link_drop,

@@ -39,7 +39,7 @@ eng_falcon_keys_arm(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
 	uint64_t at = SK_MIN(fc->rekey_at, fc->retire_at);
 
-	at = SK_MIN(at, rofx_deadline(fc->x));
+	at = SK_MIN(at, rofx_deadline(fc->out.x));
 	sk_timer_set(&eng_falcon_of(t)->wheel, &fc->timer, at);
 	due_at(eng_falcon_of(t), at);
 }
@@ -95,7 +95,7 @@ hand_out(struct eng_transport *t, struct eng_falcon_conn *fc, const struct rofx_
 	struct psp_sa *sa;
 
 	if (!fc->self)
-		return rofx_rekey(fc->x, t->now, next);
+		return rofx_rekey(fc->out.x, t->now, next);
 	sa = psp_sa_create(eng_falcon_of(t)->crypto, next->version, next->spi, next->key);
 	if (sa == NULL)
 		return -ENOMEM;
@@ -171,7 +171,7 @@ falcon_keys_retire(struct eng_falcon_conn *fc)
 int
 eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
-	const struct rofx_sa *tx = &rofx_agreed(fc->x)->tx;
+	const struct rofx_sa *tx = rofx_tx(fc->out.x);
 	struct psp_sa *sa = psp_sa_create(eng_falcon_of(t)->crypto, tx->version, tx->spi, tx->key);
 
 	if (sa == NULL)
@@ -180,7 +180,7 @@ eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc)
 	fc->tx_sa = sa;
 	fc->tx_psp.spi = tx->spi;
 	fc->iv = (struct psp_iv){0};
-	return rofx_rekeyed(fc->x);
+	return rofx_rekeyed(fc->out.x);
 }
 
 /* ---- Packets with a wrong SPI ---- */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Falcon on a transport stage: its stack, the connections by their CIDs, and PSP around their
- * packets. A Falcon connection belongs to an eng_conn, whose TCP connection made it and remains its
- * control channel: when one of the two ends, the other ends, too. Times are in ns.
+ * packets. A Falcon connection belongs to an eng_conn that has no TCP connection. Its exchange runs
+ * on a carrier: the TCP connection that all Falcon connections between this stage and a host share
+ * (doc/falcon-cm.md). A carrier may end and be made again without an effect on connections. Times
+ * are in ns.
  */
 #ifndef SAKER_ENGINE_FALCON_PRIV_H
 #define SAKER_ENGINE_FALCON_PRIV_H
@@ -32,6 +34,17 @@ struct eng_falcon_known {
 };
 #define ENG_FALCON_KNOWN 96
 
+/* An exchange with frames for its peer, in a lane of its host. */
+struct eng_falcon_sender {
+	struct rofx *x;
+	TAILQ_ENTRY(eng_falcon_sender) next;
+	uint8_t lane;
+	uint8_t stage; /* of the peer, which has its end */
+	bool queued;
+	bool orphan; /* its connection has ended: the sender is freed with its last frame */
+};
+TAILQ_HEAD(eng_falcon_senders, eng_falcon_sender);
+
 /* A received packet uses the first two cache lines and the fourth, one that is sent the first, and
  * the third one from there on. */
 struct eng_falcon_conn {
@@ -56,7 +69,7 @@ struct eng_falcon_conn {
 	struct psp_iv iv;
 
 	struct sk_addr raddr;
-	struct rofx *x; /* the exchange that made the connection, and its control channel */
+	struct eng_falcon_sender out; /* and the exchange that made the connection */
 	struct psp_sa *tx_sa, *rx_sa;
 	struct eng_falcon_tunnel *tunnel; /* NULL: transport mode */
 	struct psp_sa *prev_sa; /* the previous rx_sa, which the peer may still use; or NULL */
@@ -65,8 +78,17 @@ struct eng_falcon_conn {
 	uint64_t rekey_at, retire_at;
 	uint64_t key_since; /* when rx_sa was created */
 	struct sk_timer timer;
-	uint32_t generation;               /* of the device key of rx_sa */
-	bool self;                         /* the connection of a self-connected QP */
+	uint32_t generation;          /* of the device key of rx_sa */
+	bool self;                    /* the connection of a self-connected QP */
+	bool accepts_self;            /* the other end of it, which ends with READY */
+	uint8_t use;                  /* the slot's uses, 1 to 255: part of the name */
+	uint8_t list;                 /* enum eng_falcon_list */
+	uint16_t lport, rport;        /* as the programs have them */
+	uint32_t via;                 /* the carrier of its last frame: its number */
+	uint32_t mark;                /* low bits of rx_left when the host fell silent */
+	uint16_t *paths;              /* fa_params.paths, or NULL */
+	struct eng_falcon_host *host; /* NULL: in no list of a host */
+	TAILQ_ENTRY(eng_falcon_conn) of_host;
 	TAILQ_ENTRY(eng_falcon_conn) next; /* in f->free or f->busy */
 };
 _Static_assert(offsetof(struct eng_falcon_conn, accept.remote) == 192 &&
@@ -74,16 +96,76 @@ _Static_assert(offsetof(struct eng_falcon_conn, accept.remote) == 192 &&
 		       offsetof(struct eng_falcon_conn, tx_psp) >= 320,
 	"the cache lines that packets use");
 
-/* The state of an exchange during its start-up: c->su->part. */
-struct eng_falcon_half {
-	struct eng_conn *c;
-	/* The exchange of a passive connection until its first request, which takes a place in
-	 * f->conns; NULL afterwards, and for an active connection. */
-	struct rofx *x;
-	bool waits;  /* in f->waiting */
-	bool begins; /* the turn is for the first message of an active connection */
-	TAILQ_ENTRY(eng_falcon_half) next;
+TAILQ_HEAD(eng_falcon_members, eng_falcon_conn);
+
+/* The lists of a host. */
+enum eng_falcon_list {
+	ENG_FALCON_ASKING,   /* active connections until they are established */
+	ENG_FALCON_STARTING, /* passive ones, in a bucket by the peer's name */
+	ENG_FALCON_LIVE,
 };
+
+/* One end of a carrier: the part of an eng_conn in the state ECONN_CARRIER. */
+struct eng_falcon_carrier {
+	struct eng_transport *t;
+	struct eng_conn *c;
+	struct rofx_carrier *k;
+	struct eng_falcon_host *host;
+	TAILQ_ENTRY(eng_falcon_carrier) of_host;
+	uint32_t number;  /* unique in the stage */
+	bool ours;        /* this side has opened the TCP connection */
+	bool connected;   /* TCP is established */
+	bool up;          /* it was ready */
+	bool retired;     /* no exchange begins on it any more */
+	bool closing;     /* this side sends nothing any more */
+	bool counted;     /* in f->nstarting: a passive one before its first frame */
+	uint64_t used_at; /* of the last frame */
+	/* Turns of TLS. */
+	bool waits;  /* in f->waiting */
+	bool begins; /* the turn is for the first message of an active carrier */
+	TAILQ_ENTRY(eng_falcon_carrier) next;
+};
+
+/* What a host's connections are visited for, some in a turn. */
+enum eng_falcon_sweep {
+	ENG_FALCON_REST,
+	ENG_FALCON_CHECK, /* a carrier was made again: does the peer still have them? */
+	ENG_FALCON_MARK,  /* the last carrier is lost: how many packets have arrived? */
+	ENG_FALCON_LOOK,  /* it cannot be made again: has any packet arrived since? */
+	ENG_FALCON_KILL,  /* none has: end them */
+};
+
+#define ENG_FALCON_LANES   16
+#define ENG_FALCON_BUCKETS 256
+
+/* A pair of addresses: of this host and of a peer. It exists while it has connections, carriers or
+ * frames to send. */
+struct eng_falcon_host {
+	LIST_ENTRY(eng_falcon_host) bucket; /* in f->hosts */
+	TAILQ_ENTRY(eng_falcon_host) turn;  /* in f->turns */
+	bool in_turn;
+	struct sk_addr laddr, raddr;
+	uint16_t vlan, port;
+	TAILQ_HEAD(eng_falcon_carriers, eng_falcon_carrier) carriers;
+	struct eng_falcon_members live, asking, starting[ENG_FALCON_BUCKETS];
+	uint32_t nlive, nstarting;
+	/* Exchanges with frames to send. A user has one lane, so that the frames of one user wait
+	 * for at most one frame of each other lane. */
+	struct eng_falcon_senders lanes[ENG_FALCON_LANES];
+	uint16_t filled; /* bits of the lanes that are not empty */
+	uint8_t lane;    /* the next one */
+	uint32_t norphans;
+	/* The sweep of `live`. */
+	uint8_t sweep;
+	bool heard;
+	uint32_t left;     /* connections to visit */
+	uint64_t lost_at;  /* when the last carrier was lost; SK_NEVER: there is one */
+	unsigned tries;    /* to make one again, for one stage of the peer */
+	uint64_t retry_at; /* no carrier is opened before */
+	struct sk_timer timer;
+};
+
+#define ENG_FALCON_HOSTS 1024
 
 /* A cached result of eng_falcon_stage(), which costs more than the rest of the lookup of a
  * connection. */
@@ -127,9 +209,17 @@ struct eng_falcon {
 	const struct eng_falcon_conn *checked;
 	struct eng_falcon_seals seals; /* empty outside of fa_stack_send() */
 	TAILQ_HEAD(eng_falcon_conns, eng_falcon_conn) free, busy;
-	/* The exchanges with work for TLS, in the order of its arrival. */
-	TAILQ_HEAD(eng_falcon_halves, eng_falcon_half) waiting;
-	const struct eng_conn *turn; /* the connection that may work for TLS now, or NULL */
+	/* The hosts by their addresses, those with work for the next turn, and their timers. */
+	LIST_HEAD(eng_falcon_hosts, eng_falcon_host) hosts[ENG_FALCON_HOSTS];
+	TAILQ_HEAD(, eng_falcon_host) turns;
+	struct sk_wheel host_wheel;
+	uint64_t hosts_due;
+	struct sk_key host_key;
+	uint32_t carriers;                     /* the number of the last one */
+	uint16_t per_prefix[ENG_FALCON_HOSTS]; /* starting exchanges, by their source prefix */
+	/* The carriers with work for TLS, in the order of its arrival. */
+	TAILQ_HEAD(eng_falcon_waiting, eng_falcon_carrier) waiting;
+	const struct eng_falcon_carrier *tls_turn; /* the one that may work for TLS now, or NULL */
 	/* When TLS last had a turn whose cost is not known yet (SK_NEVER: none), and when the next
 	 * turn may begin. */
 	uint64_t tls_from, tls_at;
@@ -152,16 +242,24 @@ eng_falcon_conn_of(const struct eng_conn *c)
 	return c->part;
 }
 
+static inline struct eng_falcon_carrier *
+eng_falcon_carrier_of(const struct eng_conn *c)
+{
+	return c->part;
+}
+
 /* Returns the exchange of a connection that has not ended. */
 static inline struct rofx *
 eng_falcon_exchange(const struct eng_conn *c)
 {
-	const struct eng_falcon_half *half;
+	return eng_falcon_conn_of(c)->out.x;
+}
 
-	if (c->part != NULL)
-		return eng_falcon_conn_of(c)->x;
-	half = c->su->part;
-	return half->x;
+/* Returns the name of a connection's exchange at this side. */
+static inline uint32_t
+eng_falcon_name(const struct eng_falcon_conn *fc)
+{
+	return (uint32_t)fc->use << 24 | fc->cid;
 }
 
 /* Adds to a number that other threads read. */
@@ -222,10 +320,15 @@ int eng_falcon_inner_check(
 
 /* Ends a connection that has failed on this side, or that the program aborts: sets ECONN_P_FAIL,
  * because no function of lib/tcp or lib/falcon may be running at the end itself. This side's
- * program receives `error` (-errno), the peer receives `why`. */
+ * program receives `error` (-errno), the peer receives `why`. With ROFX_NONE both sides have ended
+ * it in order. */
 void eng_falcon_fail(struct eng_transport *t, struct eng_conn *c, enum rofx_reason why, int error);
 /* Performs ECONN_P_FAIL. */
 void eng_falcon_failed(struct eng_transport *t, struct eng_conn *c);
+/* Ends this side's direction of a connection in order. */
+void eng_falcon_finish(struct eng_transport *t, struct eng_conn *c);
+/* Frees the connection and its place; its last frames are still sent. */
+void eng_falcon_release(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_keys.c ---- */
 
@@ -255,8 +358,8 @@ void eng_falcon_key_taken(struct eng_transport *t, struct eng_falcon_conn *fc);
 int eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c,
 	const struct tcp_tuple *ends, const struct eng_offer *offer, struct rofx_side *s);
 /* Lists for the peer the UDP source ports whose packets arrive at this stage, if the port of the
- * network distributes them: before rofx_accept() or rofx_ready(). `ends` is the tuple of the
- * control channel. */
+ * network distributes them: before rofx_accept() or rofx_ready(). `ends` has the addresses of the
+ * connection and its network. */
 void eng_falcon_list_ports(const struct eng_transport *t, struct rofx *x,
 	const struct tcp_tuple *ends, const struct rofx_side *ours, const struct rofx_side *peer);
 /* Opens the connection with the terms that both sides agreed on, and sets its `start`. Returns 0 or
@@ -265,44 +368,95 @@ int eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_turns.c: turns of TLS ---- */
 
-/* Allocates c->su->part. Takes `x`, the exchange of a passive connection; NULL for an active one.
- * Returns 0, or -ENOMEM, and then the caller keeps `x`. */
-int eng_falcon_half_create(struct eng_transport *t, struct eng_conn *c, struct rofx *x);
-/* Moves the exchange to a place in f->conns: c->part. Returns 0, or -ENOBUFS when all are in
- * use. */
-int eng_falcon_half_promote(struct eng_transport *t, struct eng_conn *c);
-/* Implements startup_free of eng_link_falcon. */
-void eng_falcon_half_free(struct eng_transport *t, struct eng_conn *c);
-/* Removes a connection that has ended from the queue. */
-void eng_falcon_half_forget(struct eng_transport *t, struct eng_conn *c);
-/* Returns whether the connection may process what its peer has sent, or, if `begins`, send its
- * first message. After false it gets a turn later: eng_falcon_turn() then delivers again, or calls
- * eng_falcon_begin(). */
-bool eng_falcon_may(struct eng_transport *t, struct eng_conn *c, bool begins);
+/* Removes a carrier that has ended from the queue. */
+void eng_falcon_tls_forget(struct eng_falcon *f, struct eng_falcon_carrier *k);
+/* Returns whether the carrier may process what its peer has sent, or, if `begins`, send its first
+ * message. After false it gets a turn later: eng_falcon_turn() then delivers again, or calls
+ * eng_falcon_carrier_begin(). */
+bool eng_falcon_may(struct eng_falcon *f, struct eng_falcon_carrier *k, bool begins);
 /* Ends the measurement of the last turn, at the beginning of the stage's next turn. */
 void eng_falcon_turn_over(struct eng_falcon *f, uint64_t now);
-/* Gives a turn to the connection that has waited longest, if it is time. Returns whether there was
+/* Gives a turn to the carrier that has waited longest, if it is time. Returns whether there was
  * one. */
 bool eng_falcon_turn(struct eng_transport *t, uint64_t now);
+
+/* ---- falcon_host.c ---- */
+
+void eng_falcon_hosts_init(struct eng_falcon *f, uint64_t now);
+/* Frees all hosts, whose connections and carriers have been freed. */
+void eng_falcon_hosts_free(struct eng_falcon *f);
+/* Returns the host with these ends, or NULL when there is no memory. The caller adds a connection
+ * or a carrier to it, or calls eng_falcon_host_put(). */
+struct eng_falcon_host *eng_falcon_host_get(struct eng_falcon *f, const struct tcp_tuple *ends);
+/* Frees the host if nothing needs it. */
+void eng_falcon_host_put(struct eng_falcon *f, struct eng_falcon_host *h);
+/* Adds a connection to a list of the host, or moves it to another one. Returns false when the peer
+ * has too many starting exchanges. */
+bool eng_falcon_join(struct eng_falcon *f, struct eng_falcon_host *h, struct eng_falcon_conn *fc,
+	enum eng_falcon_list list);
+/* Removes a connection that ends from its host. Destroys its exchange, or keeps that until its last
+ * frames have been sent. */
+void eng_falcon_leave(struct eng_falcon *f, struct eng_falcon_conn *fc);
+/* Returns the passive connection whose request the peer has named so, or NULL. */
+struct eng_falcon_conn *eng_falcon_starting(const struct eng_falcon_host *h, uint32_t peer_id);
+/* Gives the host a turn. */
+void eng_falcon_host_wake(struct eng_falcon *f, struct eng_falcon_host *h);
+/* Sends what the exchange of the connection has for the peer, over a carrier that is made first if
+ * there is none. */
+void eng_falcon_send(struct eng_transport *t, struct eng_falcon_conn *fc);
+/* Sends waiting frames of all exchanges as far as carriers take them. */
+void eng_falcon_flush(struct eng_transport *t, struct eng_falcon_host *h);
+/* Handles a carrier that is ready, and one that has ended; `error` is 0 when it ended in order, and
+ * all of its frames have arrived. */
+void eng_falcon_host_up(struct eng_transport *t, struct eng_falcon_carrier *k);
+void eng_falcon_host_down(struct eng_transport *t, struct eng_falcon_carrier *k, int error);
+/* Runs the turns of the hosts, and their timers. Returns whether there was work. */
+bool eng_falcon_hosts_poll(struct eng_transport *t, uint64_t now);
+
+/* ---- falcon_carrier.c ---- */
+
+/* Opens a carrier to the host. Returns 0 or -errno. */
+int eng_falcon_carrier_open(struct eng_transport *t, struct eng_falcon_host *h);
+/* Prepares the passive end of a carrier: c->part. Returns 0 or -errno. */
+int eng_falcon_carrier_listen(struct eng_transport *t, struct eng_conn *c);
+/* Sends the first message of an active carrier. */
+void eng_falcon_carrier_begin(struct eng_transport *t, struct eng_falcon_carrier *k);
+bool eng_falcon_carrier_deliver(
+	struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
+/* Passes what the carrier has to TCP. Returns 0 or -ENOMEM. */
+int eng_falcon_carrier_flush(struct eng_transport *t, struct eng_falcon_carrier *k);
+/* Returns whether TCP's queue has room for more frames. */
+bool eng_falcon_carrier_open_for(const struct eng_transport *t, const struct eng_falcon_carrier *k);
+/* Closes the carrier in order: frames of the peer still arrive. */
+void eng_falcon_carrier_close(struct eng_transport *t, struct eng_falcon_carrier *k);
+/* Handles the end of the peer's direction, the carrier's timer, and the end of TCP. */
+void eng_falcon_carrier_fin(struct eng_transport *t, struct eng_conn *c);
+void eng_falcon_carrier_expired(struct eng_transport *t, struct eng_falcon_carrier *k);
+void eng_falcon_carrier_ended(struct eng_transport *t, struct eng_falcon_carrier *k);
+/* Frees the carrier; the TCP connection may remain. */
+void eng_falcon_carrier_free(struct eng_transport *t, struct eng_falcon_carrier *k, int error);
 
 /* ---- falcon_startup.c: functions of eng_link_falcon ---- */
 
 bool eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain);
-int eng_falcon_listen(struct eng_transport *t, struct eng_conn *c);
 int eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	const struct eng_ctl *m);
-void eng_falcon_connected(struct eng_transport *t, struct eng_conn *c);
-bool eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
 int eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 int eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 int eng_falcon_found(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 int eng_falcon_self(struct eng_transport *t, struct eng_conn *c);
+void eng_falcon_abandon(struct eng_transport *t, struct eng_conn *c);
 void eng_falcon_expired(struct eng_transport *t, struct eng_conn *c);
-/* Sends the first message of an active connection. */
-void eng_falcon_begin(struct eng_transport *t, struct eng_conn *c);
-
-/* Sends what the exchange has for the peer. Returns 0 or -ENOMEM. */
-int eng_falcon_send(struct eng_transport *t, struct eng_conn *c);
+void eng_falcon_ends(const struct eng_transport *t, const struct eng_conn *c,
+	struct tcp_tuple *tuple, struct tcp_info *info);
+/* Handles a frame of a carrier: a rofx_frame_fn. `ctx` is an eng_falcon_carrier. */
+void eng_falcon_frame(void *ctx, struct rofx_carrier *k, const struct rofx_frame *f);
+/* Handles the events of the exchange, and sends its frames. */
+void eng_falcon_advance(struct eng_transport *t, struct eng_conn *c);
+/* Fills in the configuration of a carrier or an exchange. The pointers in *cfg are valid as long as
+ * `ends`. */
+const struct rofx_config *eng_falcon_config(
+	const struct eng_transport *t, const struct tcp_tuple *ends, struct rofx_config *cfg);
 
 /* ---- falcon_rx.c ---- */
 

@@ -1,95 +1,78 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start-up of a Falcon connection: the exchange of lib/rof on a TCP connection, and the
- * handling of its events. The start-up uses the same states and sends the same notices as that of
- * MPA. The TCP connection stays open as the control channel: when it ends, the Falcon connection
- * ends.
+ * The start-up of a Falcon connection: the exchange of lib/rof on a carrier, and the handling of
+ * its events. The start-up uses the same states and sends the same notices as that of MPA.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "../../../base/mem.h"
+#include "../../../base/secret.h"
 #include "falcon_priv.h"
 
-/* ---- The stream ---- */
+#define PORT_BASE 49152 /* of the ports of active connections whose program chooses none */
 
-int
-eng_falcon_send(struct eng_transport *t, struct eng_conn *c)
-{
-	for (;;) {
-		struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
-		size_t n;
-
-		if (rec == NULL)
-			return -ENOMEM;
-		n = rofx_output(eng_falcon_exchange(c), rec->data, ENG_COPY_MAX);
-		if (n == 0) {
-			eng_rec_free(rec);
-			return 0;
-		}
-		rec->len = (uint32_t)n;
-		tcp_send(c->tcp, rec);
-	}
-}
+/* ---- The exchange ---- */
 
 static void
 set_timer(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->su != NULL)
 		sk_timer_set(&t->wheel, &c->su->timer, rofx_deadline(eng_falcon_exchange(c)));
-	if (c->part != NULL && eng_falcon_conn_of(c)->fa != NULL)
+	if (eng_falcon_conn_of(c)->fa != NULL)
 		eng_falcon_keys_arm(t, eng_falcon_conn_of(c));
 }
 
-/* The pointers in *cfg are valid as long as `ends`. */
-static const struct rofx_config *
-exchange_config(
+const struct rofx_config *
+eng_falcon_config(
 	const struct eng_transport *t, const struct tcp_tuple *ends, struct rofx_config *cfg)
 {
 	*cfg = (struct rofx_config){.tls = t->e->cfg.falcon.tls,
 		.require_psp = t->e->cfg.falcon.require_psp,
 		.local = &ends->laddr,
 		.peer = &ends->raddr,
-		.request_ns = ENG_REQUEST_TIMEOUT_NS,
-		.reply_ns = ENG_REPLY_TIMEOUT_NS};
+		.stage = (uint8_t)t->index,
+		.request_ns = ENG_REQUEST_TIMEOUT_NS};
 	return cfg;
 }
 
-/* Frees the exchange and its place when a start-up has ended and TCP only closes: a peer that does
- * not close its direction must not hold them. */
-static void
-falcon_startup_end(struct eng_transport *t, struct eng_conn *c)
+/* Returns the configuration of an exchange. The peer's program may need time for its answer. */
+static const struct rofx_config *
+exchange_config(const struct eng_transport *t, struct rofx_config *cfg)
 {
-	if (c->su != NULL)
-		sk_timer_stop(&t->wheel, &c->su->timer);
-	eng_falcon_half_free(t, c);
-	if (c->part != NULL)
-		eng_falcon_close(t, eng_falcon_conn_of(c));
-	c->part = NULL;
+	static const struct tcp_tuple none;
+
+	eng_falcon_config(t, &none, cfg);
+	cfg->reply_ns = ENG_REPLY_TIMEOUT_NS;
+	return cfg;
 }
 
-/* Ends a start-up that has failed with `error`. The exchange sends the reason to the peer before
- * the stream ends. */
+void
+eng_falcon_ends(const struct eng_transport *t, const struct eng_conn *c, struct tcp_tuple *tuple,
+	struct tcp_info *info)
+{
+	const struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+	const struct eng_falcon_carrier *k = TAILQ_FIRST(&fc->host->carriers);
+
+	*tuple = (struct tcp_tuple){.laddr = fc->host->laddr,
+		.raddr = fc->host->raddr,
+		.lport = fc->lport,
+		.rport = fc->rport,
+		.vlan = fc->host->vlan,
+		.port = fc->host->port};
+	if (info == NULL)
+		return;
+	if (k != NULL && k->c->tcp != NULL)
+		tcp_get_info(k->c->tcp, info);
+	else
+		*info = (struct tcp_info){.state = "CLOSED"};
+}
+
+/* Ends a start-up that has failed with `error`. The exchange sends the reason to the peer. */
 static void
 falcon_startup_give_up(struct eng_transport *t, struct eng_conn *c, int error)
 {
-	uint8_t state = c->state;
-
-	if (c->error == 0)
-		c->error = error;
-	if (state == ECONN_BOUND && eng_falcon_conn_of(c)->fa != NULL) {
-		eng_falcon_fail(t, c, ROFX_NO_RESOURCE, error);
-		return;
-	}
-	/* Other stages hold the connection; eng_conn_lost() reports its end when TCP has closed. */
-	if (state == ECONN_BOUND || state == ECONN_REQUESTED || state == ECONN_ESTABLISHED) {
-		eng_conn_pend(t, c, ECONN_P_CLOSE);
-		return;
-	}
-	c->state = state == ECONN_OPENING ? ECONN_DEAD : ECONN_DRAIN;
-	if (state == ECONN_OPENING)
-		eng_startup_notice(t, c, ENG_TC_FAILED);
-	eng_conn_pend(t, c, ECONN_P_CLOSE);
+	eng_falcon_fail(t, c, ROFX_NO_RESOURCE, error);
 }
 
 static int
@@ -104,6 +87,9 @@ falcon_startup_error_of(enum rofx_reason why)
 		return -ECONNREFUSED;
 	case ROFX_NO_RESOURCE:
 		return -ENOBUFS;
+	case ROFX_CLOSED:
+	case ROFX_GONE:
+		return -ECONNRESET;
 	default:
 		return -EPROTO;
 	}
@@ -151,61 +137,69 @@ note_agreed(struct eng_conn *c, const struct rofx_agreed *a)
 	terms->mtu = (uint16_t)a->mtu;
 }
 
-/* Checks that the listener serves this form of request, and that the addresses in the request,
- * which the peer may have forged, are those of the stream. Returns ROFX_NONE, or the reason for a
- * REJECT. */
+/* Finds the listener of a request and checks that the addresses in the request, which the peer may
+ * have forged, are those of the carrier. Returns ROFX_NONE, or the reason for a REJECT. */
 static enum rofx_reason
-falcon_startup_judge(const struct eng_conn *c, const struct rofx_side *peer)
+falcon_startup_judge(struct eng_transport *t, struct eng_conn *c, const struct rofx_request *r)
 {
-	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
-	bool by_qpn = c->su->listener == ENG_LISTENER_BY_QPN;
+	const struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+	const struct rofx_side *peer = &r->peer;
+	bool by_qpn = peer->addressing == ROFX_ADDRESS;
+	struct eng_listener *l;
 
-	if ((peer->transport == ROF_UD && !by_qpn) || !sk_addr_eq(&peer->gid, &ends->raddr))
+	if ((peer->transport == ROF_UD && !by_qpn) || !sk_addr_eq(&peer->gid, &fc->host->raddr))
 		return ROFX_TRANSPORT;
-	if (by_qpn != (peer->addressing == ROFX_ADDRESS))
-		return ROFX_NO_SERVICE;
-	return by_qpn && !sk_addr_eq(&peer->to_gid, &ends->laddr) ? ROFX_NO_QP : ROFX_NONE;
+	if (by_qpn && !sk_addr_eq(&peer->to_gid, &fc->host->laddr))
+		return ROFX_NO_QP;
+	l = eng_listener_find(t, &fc->host->laddr, by_qpn ? t->e->cfg.falcon.port : r->service);
+	if (l == NULL || by_qpn != (l->number == ENG_LISTENER_BY_QPN))
+		return by_qpn ? ROFX_NO_QP : ROFX_NO_SERVICE;
+	c->su->listener = l->number;
+	c->su->offer = l->offer;
+	return eng_conn_admit(t, c, l->user) ? ROFX_NONE : ROFX_NO_RESOURCE;
 }
 
-/* The request takes a place among the connections. With TLS, its sender has proved its identity. */
 static void
 requested(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_request *r = rofx_request(eng_falcon_exchange(c));
-	enum rofx_reason why = falcon_startup_judge(c, &r->peer);
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+	const struct rofx_request *r = rofx_request(fc->out.x);
+	enum rofx_reason why = falcon_startup_judge(t, c, r);
 
-	if (why == ROFX_NONE && eng_falcon_half_promote(t, c) < 0)
-		why = ROFX_NO_RESOURCE;
 	if (why != ROFX_NONE) {
 		sk_count(eng_falcon_of(t)->rofx_counters, why);
-		rofx_reject(eng_falcon_exchange(c), why, NULL, 0);
-		falcon_startup_give_up(t, c, -EPROTO);
+		rofx_reject(fc->out.x, why, NULL, 0);
+		c->state = ECONN_DRAIN;
 		return;
 	}
+	fc->lport = r->service;
+	fc->rport = r->port;
 	falcon_note_outcome(c, r->peer.ord, r->peer.ird, &r->peer, r->private_data, r->private_len);
 	c->state = ECONN_REQUESTED;
 	eng_startup_notice(t, c, ENG_TC_REQUEST);
 }
 
-/* Sends READY, which rofx_trim() would otherwise keep in the buffer of the start-up. */
 static int
 falcon_startup_ready(struct eng_transport *t, struct eng_conn *c, const struct rofx_agreed *a)
 {
-	int rc;
+	struct tcp_tuple ends;
 
-	eng_falcon_list_ports(t, eng_falcon_exchange(c), tcp_tuple(c->tcp), &a->ours, &a->peer);
-	rc = rofx_ready(eng_falcon_exchange(c));
-	return rc < 0 ? rc : eng_falcon_send(t, c);
+	eng_falcon_ends(t, c, &ends, NULL);
+	eng_falcon_list_ports(t, eng_falcon_exchange(c), &ends, &a->ours, &a->peer);
+	return rofx_ready(eng_falcon_exchange(c));
 }
 
 static void
 falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_agreed *a = rofx_agreed(eng_falcon_exchange(c));
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+	const struct rofx_agreed *a = rofx_agreed(fc->out.x);
 	int rc;
 
-	if (c->state == ECONN_DRAIN) /* the accepting end of a self-connected QP */
+	if (fc->accepts_self) { /* it has done what it was for */
+		fc->accepts_self = false;
 		return;
+	}
 	rc = eng_falcon_agreed(t, c);
 	if (rc == 0)
 		note_agreed(c, a);
@@ -218,8 +212,8 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 	if (c->state == ECONN_OPENING)
 		c->state = ECONN_ESTABLISHED;
 	eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
-	tcp_set_keepalive(c->tcp, t->now, t->e->cfg.falcon.keepalive_ns);
-	rofx_trim(eng_falcon_exchange(c));
+	eng_falcon_join(eng_falcon_of(t), fc->host, fc, ENG_FALCON_LIVE);
+	rofx_trim(fc->out.x);
 	if (c->state == ECONN_BOUND)
 		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
 }
@@ -238,7 +232,6 @@ rejected(struct eng_transport *t, struct eng_conn *c)
 	falcon_note_outcome(c, 0, 0, &a->peer, a->private_data, a->private_len);
 	c->state = ECONN_DEAD;
 	eng_startup_notice(t, c, ENG_TC_REJECTED);
-	eng_conn_pend(t, c, ECONN_P_CLOSE);
 }
 
 /* Handles the peer's request for the QPN of the datagram QP that serves a port. */
@@ -246,15 +239,16 @@ static void
 asked(struct eng_transport *t, struct eng_conn *c)
 {
 	const struct rofx_question *q = rofx_question(eng_falcon_exchange(c));
-	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
+	const struct eng_falcon_host *h = eng_falcon_conn_of(c)->host;
 	const struct rofx_side none = {0};
 
-	if (c->su->listener != ENG_LISTENER_BY_QPN || !sk_addr_eq(&q->gid, &ends->raddr) ||
-		!sk_addr_eq(&q->to_gid, &ends->laddr)) {
+	if (!sk_addr_eq(&q->gid, &h->raddr) || !sk_addr_eq(&q->to_gid, &h->laddr) ||
+		!eng_conn_admit(t, c, SK_USER_INSTANCE)) {
 		rofx_reject(eng_falcon_exchange(c), ROFX_NO_SERVICE, NULL, 0);
-		falcon_startup_give_up(t, c, -EPROTO);
+		c->state = ECONN_DRAIN;
 		return;
 	}
+	c->su->listener = ENG_LISTENER_BY_QPN;
 	falcon_note_outcome(c, 0, 0, &none, q->private_data, q->private_len);
 	c->su->service = q->service;
 	c->state = ECONN_REQUESTED;
@@ -273,85 +267,188 @@ falcon_startup_found(struct eng_transport *t, struct eng_conn *c)
 	c->su->qkey = a->qkey;
 	c->state = ECONN_DEAD;
 	eng_startup_notice(t, c, ENG_TC_FOUND);
-	eng_conn_pend(t, c, ECONN_P_CLOSE);
 }
 
 static void
 falcon_startup_failed(struct eng_transport *t, struct eng_conn *c)
 {
 	enum rofx_reason why = rofx_why(eng_falcon_exchange(c));
-	bool aborted = why == ROFX_REFUSED && c->part != NULL && eng_falcon_conn_of(c)->fa != NULL;
+	bool aborted = why == ROFX_REFUSED && eng_falcon_conn_of(c)->fa != NULL;
 
 	sk_count(eng_falcon_of(t)->rofx_counters, why);
 	falcon_startup_give_up(t, c, aborted ? -ECONNRESET : falcon_startup_error_of(why));
 }
 
-/* Handles the events of the exchange, and sends its frames. */
 static void
-falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
+falcon_startup_event(struct eng_transport *t, struct eng_conn *c, enum rofx_event ev)
 {
-	struct rofx *x = eng_falcon_exchange(c);
-	enum rofx_event ev;
-
-	while ((ev = rofx_event(x)) != ROFX_EV_NONE) {
-		switch (ev) {
-		case ROFX_EV_REQUEST:
-			requested(t, c);
-			break;
-		case ROFX_EV_LOOKUP:
-			asked(t, c);
-			break;
-		case ROFX_EV_FOUND:
-			falcon_startup_found(t, c);
-			break;
-		case ROFX_EV_AGREED:
-		case ROFX_EV_ESTABLISHED:
-			falcon_startup_established(t, c);
-			break;
-		case ROFX_EV_REJECTED:
-			rejected(t, c);
-			break;
-		case ROFX_EV_FAILED:
-			falcon_startup_failed(t, c);
-			break;
-		case ROFX_EV_REKEY:
-			if (eng_falcon_take_key(t, eng_falcon_conn_of(c)) < 0)
-				falcon_startup_give_up(t, c, -ENOMEM);
-			break;
-		case ROFX_EV_REKEYED:
-			eng_falcon_key_taken(t, eng_falcon_conn_of(c));
-			break;
-		default: /* the end of the stream, which TCP reports, too */
-			break;
-		}
+	switch (ev) {
+	case ROFX_EV_REQUEST:
+		requested(t, c);
+		break;
+	case ROFX_EV_LOOKUP:
+		asked(t, c);
+		break;
+	case ROFX_EV_FOUND:
+		falcon_startup_found(t, c);
+		break;
+	case ROFX_EV_AGREED:
+	case ROFX_EV_ESTABLISHED:
+		falcon_startup_established(t, c);
+		break;
+	case ROFX_EV_REJECTED:
+		rejected(t, c);
+		break;
+	case ROFX_EV_FAILED:
+		falcon_startup_failed(t, c);
+		break;
+	case ROFX_EV_REKEY:
+		if (eng_falcon_take_key(t, eng_falcon_conn_of(c)) < 0)
+			falcon_startup_give_up(t, c, -ENOMEM);
+		break;
+	case ROFX_EV_REKEYED:
+		eng_falcon_key_taken(t, eng_falcon_conn_of(c));
+		break;
+	case ROFX_EV_ENDED:
+		eng_conn_peer_fin(t, c);
+		break;
+	case ROFX_EV_NONE:
+		break;
 	}
-	if (eng_falcon_send(t, c) < 0)
-		falcon_startup_give_up(t, c, -ENOMEM);
-	if ((c->state == ECONN_DRAIN || c->state == ECONN_DEAD) && (c->pending & ECONN_P_CLOSE))
-		falcon_startup_end(t, c);
-	else
-		set_timer(t, c);
 }
 
-bool
-eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
+/* Returns whether the start-up has ended, and the connection with it. */
+static bool
+startup_is_over(const struct eng_conn *c)
 {
-	/* Once this side has ended the exchange, it ignores the rest of the stream. It must accept
-	 * the bytes: lib/tcp keeps a connection until its owner has all of them. */
-	const bool ended = c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE | ECONN_P_FAIL);
-	bool over = ended;
+	if (c->state == ECONN_DRAIN)
+		return !eng_falcon_conn_of(c)->accepts_self;
+	return c->state == ECONN_DEAD;
+}
 
-	if (!ended && !eng_falcon_may(t, c, false))
-		return false;
-	for (const struct tcp_slice *s = chain; s != NULL; s = s->next) {
-		tcp_consumed(c->tcp, s->len);
-		over = over || rofx_input(eng_falcon_exchange(c), t->now, s->data, s->len) < 0;
+void
+eng_falcon_advance(struct eng_transport *t, struct eng_conn *c)
+{
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+	enum rofx_event ev;
+
+	while ((ev = rofx_event(fc->out.x)) != ROFX_EV_NONE)
+		falcon_startup_event(t, c, ev);
+	eng_falcon_send(t, fc);
+	if (startup_is_over(c)) {
+		eng_falcon_release(t, c);
+		eng_conn_put(t, c);
+		return;
 	}
-	eng_slice_free(chain);
-	if (ended)
-		return true;
-	falcon_startup_advance(t, c);
-	return true;
+	if (rofx_finished(fc->out.x))
+		eng_falcon_fail(t, c, ROFX_NONE, 0);
+	set_timer(t, c);
+}
+
+/* ---- Frames of carriers ---- */
+
+/* Creates the connection of a request. Returns NULL when there is no place for it. */
+static struct eng_falcon_conn *
+falcon_startup_passive(
+	struct eng_transport *t, const struct eng_falcon_carrier *k, const struct rofx_frame *f)
+{
+	struct eng_conn *c = eng_conn_alloc(t, ECONN_DRAIN);
+	struct eng_falcon_conn *fc = NULL;
+	struct rofx_config cfg;
+
+	if (c == NULL)
+		return NULL;
+	c->link = &eng_link_falcon;
+	c->path = k->c->path;
+	if (eng_startup_create(t, c) == 0)
+		fc = eng_falcon_reserve(t, c);
+	if (fc != NULL)
+		fc->out.x =
+			rofx_listen(exchange_config(t, &cfg), t->now, eng_falcon_name(fc), k->k, f);
+	c->part = fc;
+	c->rides = fc != NULL;
+	if (fc == NULL || fc->out.x == NULL ||
+		!eng_falcon_join(eng_falcon_of(t), k->host, fc, ENG_FALCON_STARTING)) {
+		eng_falcon_release(t, c);
+		eng_conn_put(t, c);
+		return NULL;
+	}
+	c->state = ECONN_WAITING;
+	return fc;
+}
+
+static struct eng_falcon_conn *
+falcon_startup_begin(
+	struct eng_transport *t, struct eng_falcon_carrier *k, const struct rofx_frame *f)
+{
+	struct eng_falcon_conn *fc = NULL;
+	enum rofx_reason why = ROFX_NO_RESOURCE;
+
+	k->retired |= rofx_carrier_outdated(k->k, t->e->cfg.falcon.tls);
+	if (k->retired)
+		why = ROFX_RETIRED;
+	else if (eng_falcon_starting(k->host, rofx_frame_from(f)) != NULL)
+		why = ROFX_UNEXPECTED;
+	else
+		fc = falcon_startup_passive(t, k, f);
+	if (fc == NULL) {
+		sk_count(eng_falcon_of(t)->rofx_counters, why);
+		rofx_refuse(k->k, f, why);
+	}
+	return fc;
+}
+
+/* Returns the connection with the name in the frame, if it is one with the carrier's peer. */
+static struct eng_falcon_conn *
+addressed(struct eng_transport *t, const struct eng_falcon_carrier *k, const struct rofx_frame *f)
+{
+	struct eng_falcon *fs = eng_falcon_of(t);
+	uint32_t to = rofx_frame_to(f), slot;
+	struct eng_falcon_conn *fc;
+
+	if (eng_falcon_stage(t->e, to & FALCON_CID_MAX, &slot) != t->index || slot >= fs->fresh)
+		return NULL;
+	fc = &fs->conns[slot];
+	return fc->c != NULL && fc->host == k->host && eng_falcon_name(fc) == to ? fc : NULL;
+}
+
+/* A name of another stage's connection gets no answer: that stage may have the connection. */
+static void
+stray(struct eng_transport *t, struct rofx_carrier *k, const struct rofx_frame *f)
+{
+	uint32_t slot;
+
+	sk_count(eng_falcon_of(t)->rofx_counters, ROFX_UNKNOWN);
+	if (eng_falcon_stage(t->e, rofx_frame_to(f) & FALCON_CID_MAX, &slot) == t->index)
+		rofx_unknown(k, f);
+}
+
+void
+eng_falcon_frame(void *ctx, struct rofx_carrier *rk, const struct rofx_frame *f)
+{
+	struct eng_falcon_carrier *k = ctx;
+	struct eng_transport *t = k->t;
+	struct eng_falcon_conn *fc;
+
+	k->used_at = t->now;
+	if (rofx_frame_begins(f)) {
+		fc = falcon_startup_begin(t, k, f);
+		if (fc == NULL)
+			return;
+	} else if (rofx_frame_withdraws(f)) {
+		fc = eng_falcon_starting(k->host, rofx_frame_from(f));
+	} else {
+		fc = addressed(t, k, f);
+	}
+	if (fc != NULL && rofx_frame_retires(f))
+		k->retired = true;
+	if (fc == NULL || rofx_take(fc->out.x, t->now, rk, f) == -ROFX_UNKNOWN) {
+		stray(t, rk, f);
+		return;
+	}
+	fc->via = k->number;
+	fc->out.stage = rofx_carrier_peer_stage(rk);
+	eng_falcon_advance(t, fc->c);
 }
 
 bool
@@ -362,22 +459,11 @@ eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain)
 
 /* ---- Functions of eng_link_falcon ---- */
 
-int
-eng_falcon_listen(struct eng_transport *t, struct eng_conn *c)
-{
-	struct rofx_config cfg;
-	struct rofx *x = rofx_listen(exchange_config(t, tcp_tuple(c->tcp), &cfg), t->now);
-	int rc = x != NULL ? eng_falcon_half_create(t, c, x) : -ENOMEM;
-
-	if (rc < 0)
-		rofx_destroy(x);
-	return rc;
-}
-
 static int
 ask_for(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	const struct eng_ctl *m)
 {
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
 	struct rofx_question q = {.service = m->connect.service,
 		.gid = ends->laddr,
 		.to_gid = ends->raddr,
@@ -387,10 +473,8 @@ ask_for(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *end
 
 	memcpy(q.private_data, m->private_data, q.private_len);
 	c->su->service = m->connect.service;
-	eng_falcon_conn_of(c)->x = rofx_lookup(exchange_config(t, ends, &cfg), t->now, &q, &rc);
-	if (rc == -ENOKEY)
-		sk_count(eng_falcon_of(t)->rofx_counters, ROFX_NO_KEY);
-	return eng_falcon_conn_of(c)->x == NULL ? rc : 0;
+	fc->out.x = rofx_lookup(exchange_config(t, &cfg), t->now, eng_falcon_name(fc), &q, &rc);
+	return rc;
 }
 
 int
@@ -402,9 +486,40 @@ eng_falcon_found(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 		return -ENOENT;
 	rc = rofx_found(eng_falcon_exchange(c), m->lookup.qpn, m->lookup.qkey, m->private_data,
 		m->private_len);
+	eng_falcon_send(t, eng_falcon_conn_of(c));
+	eng_falcon_release(t, c);
+	return rc;
+}
+
+/* The port of a connection is what programs see; the carrier has ports of its own. */
+static uint16_t
+falcon_startup_port(uint16_t chosen)
+{
+	uint16_t random;
+
+	if (chosen != 0)
+		return chosen;
+	sk_random(&random, sizeof(random));
+	return (uint16_t)(random | PORT_BASE);
+}
+
+static int
+ask(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
+	const struct eng_ctl *m)
+{
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+	bool by_qpn = m->connect.offer.falcon.addressing == ROFX_ADDRESS;
+	struct rofx_config cfg;
+	struct rofx_side side;
+	int rc = eng_falcon_terms(t, c, ends, &m->connect.offer, &side);
+
+	fc->lport = falcon_startup_port(ends->lport);
+	fc->rport = ends->rport;
 	if (rc == 0)
-		rc = eng_falcon_send(t, c);
-	falcon_startup_end(t, c);
+		fc->out.x = rofx_connect(exchange_config(t, &cfg), t->now, eng_falcon_name(fc),
+			&side, by_qpn ? 0 : fc->rport, by_qpn ? 0 : fc->lport, m->private_data,
+			m->private_len, &rc);
+	explicit_bzero(&side, sizeof(side));
 	return rc;
 }
 
@@ -412,41 +527,38 @@ int
 eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	const struct eng_ctl *m)
 {
-	struct rofx_config cfg;
-	struct rofx_side side;
+	struct eng_falcon *f = eng_falcon_of(t);
+	struct eng_falcon_host *h;
+	struct eng_falcon_conn *fc;
 	int rc;
 
-	if (eng_falcon_of(t) == NULL)
+	if (f == NULL)
 		return -EPROTONOSUPPORT;
-	rc = eng_falcon_half_create(t, c, NULL);
-	if (rc < 0)
-		return rc;
-	c->part = eng_falcon_reserve(t, c);
-	if (c->part == NULL)
+	fc = eng_falcon_reserve(t, c);
+	if (fc == NULL)
 		return -ENOBUFS;
-	if (m->type == ENG_CT_LOOKUP)
-		return ask_for(t, c, ends, m);
-	rc = eng_falcon_terms(t, c, ends, &m->connect.offer, &side);
+	c->part = fc;
+	c->rides = true;
+	fc->out.lane = (uint8_t)(c->user % ENG_FALCON_LANES);
+	h = eng_falcon_host_get(f, ends);
+	if (h == NULL)
+		return -ENOMEM;
+	eng_falcon_join(f, h, fc, ENG_FALCON_ASKING);
+	rc = m->type == ENG_CT_LOOKUP ? ask_for(t, c, ends, m) : ask(t, c, ends, m);
 	if (rc == 0)
-		eng_falcon_conn_of(c)->x = rofx_connect(exchange_config(t, ends, &cfg), t->now,
-			&side, m->private_data, m->private_len, &rc);
-	explicit_bzero(&side, sizeof(side));
-	if (rc == -ENOKEY)
-		sk_count(eng_falcon_of(t)->rofx_counters, ROFX_NO_KEY);
-	return eng_falcon_conn_of(c)->x == NULL ? rc : 0;
+		eng_falcon_advance(t, c);
+	return rc;
 }
 
 void
-eng_falcon_begin(struct eng_transport *t, struct eng_conn *c)
+eng_falcon_abandon(struct eng_transport *t, struct eng_conn *c)
 {
-	falcon_startup_advance(t, c);
-}
-
-void
-eng_falcon_connected(struct eng_transport *t, struct eng_conn *c)
-{
-	if (eng_falcon_may(t, c, true))
-		eng_falcon_begin(t, c);
+	if (c->rides) {
+		rofx_give_up(eng_falcon_exchange(c), ROFX_REFUSED);
+		eng_falcon_send(t, eng_falcon_conn_of(c));
+		eng_falcon_release(t, c);
+	}
+	eng_conn_put(t, c);
 }
 
 int
@@ -455,9 +567,8 @@ eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_
 	enum rofx_reason why = m->reject.why != 0 ? (enum rofx_reason)m->reject.why : ROFX_REFUSED;
 	int rc = rofx_reject(eng_falcon_exchange(c), why, m->private_data, m->private_len);
 
-	if (rc == 0)
-		rc = eng_falcon_send(t, c);
-	falcon_startup_end(t, c);
+	eng_falcon_send(t, eng_falcon_conn_of(c));
+	eng_falcon_release(t, c);
 	return rc;
 }
 
@@ -465,43 +576,42 @@ eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_
 int
 eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
-	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
-	struct rofx *x = eng_falcon_exchange(c);
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
 	struct rofx_side side;
+	struct tcp_tuple ends;
 	int rc;
 
-	rc = eng_falcon_terms(t, c, ends, &m->connect.offer, &side);
+	eng_falcon_ends(t, c, &ends, NULL);
+	fc->out.lane = (uint8_t)(m->user % ENG_FALCON_LANES);
+	rc = eng_falcon_terms(t, c, &ends, &m->connect.offer, &side);
 	if (rc == 0) {
-		eng_falcon_list_ports(t, x, ends, &side, &rofx_request(x)->peer);
-		rc = rofx_accept(x, t->now, &side, m->private_data, m->private_len);
+		eng_falcon_list_ports(t, fc->out.x, &ends, &side, &rofx_request(fc->out.x)->peer);
+		rc = rofx_accept(fc->out.x, t->now, &side, m->private_data, m->private_len);
 	}
 	explicit_bzero(&side, sizeof(side));
-	if (rc == -EPROTO) /* the exchange sends the peer the reason, then the stream ends */
+	if (rc == -EPROTO) /* the exchange sends the peer the reason and fails */
 		rc = 0;
 	if (rc == 0)
-		falcon_startup_advance(t, c);
+		eng_falcon_advance(t, c);
 	return rc;
 }
 
 int
 eng_falcon_self(struct eng_transport *t, struct eng_conn *c)
 {
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
 	struct rofx_side side;
 	int rc;
 
-	if (eng_falcon_conn_of(c) == NULL)
-		return -EINVAL;
-	side = rofx_request(eng_falcon_exchange(c))->peer;
+	side = rofx_request(fc->out.x)->peer;
 	/* The initiator detects that it is its own peer, and uses its own keys. */
 	memset(side.key128, 0, sizeof(side.key128));
 	memset(side.key256, 0, sizeof(side.key256));
 	c->state = ECONN_DRAIN;
-	rc = rofx_accept(eng_falcon_exchange(c), t->now, &side, NULL, 0);
-	if (rc < 0)
-		eng_conn_pend(t, c, ECONN_P_ABORT);
-	else
-		falcon_startup_advance(t, c);
-	eng_startup_free(t, c); /* this end has no further events */
+	fc->accepts_self = true;
+	rc = rofx_accept(fc->out.x, t->now, &side, NULL, 0);
+	fc->accepts_self = rc == 0;
+	eng_falcon_advance(t, c);
 	return rc;
 }
 
@@ -509,5 +619,5 @@ void
 eng_falcon_expired(struct eng_transport *t, struct eng_conn *c)
 {
 	rofx_timeout(eng_falcon_exchange(c), t->now);
-	falcon_startup_advance(t, c);
+	eng_falcon_advance(t, c);
 }

@@ -129,15 +129,29 @@ falcon_terms_credits(const struct fa_pools *pools, uint32_t mtu, struct fa_credi
 	};
 }
 
+/* Keeps the list of ports that the peer has sent, beyond the exchange's start-up. Returns false
+ * when there is no memory. */
+static bool
+keep_paths(struct eng_falcon_conn *fc, const struct rofx_agreed *a)
+{
+	if (!a->listed)
+		return true;
+	fc->paths = malloc(sizeof(a->tx_ports));
+	if (fc->paths != NULL)
+		memcpy(fc->paths, a->tx_ports, sizeof(a->tx_ports));
+	return fc->paths != NULL;
+}
+
 int
 eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_agreed *a = rofx_agreed(eng_falcon_conn_of(c)->x);
-	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
-	struct eng_falcon_open o = {.laddr = ends->laddr,
-		.raddr = ends->raddr,
-		.port = ends->port,
-		.vlan = ends->vlan,
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+	const struct rofx_agreed *a = rofx_agreed(fc->out.x);
+	const struct eng_falcon_host *h = fc->host;
+	struct eng_falcon_open o = {.laddr = h->laddr,
+		.raddr = h->raddr,
+		.port = h->port,
+		.vlan = h->vlan,
 		.tunnel = a->tunnel,
 		.outer_laddr = a->ours.outer,
 		.outer_raddr = a->peer.outer,
@@ -151,26 +165,29 @@ eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
 	struct eng_falcon_start *start = calloc(1, sizeof(*start));
 	int rc;
 
-	if (start == NULL)
+	if (start == NULL || !keep_paths(fc, a)) {
+		free(start);
 		return -ENOMEM;
-	eng_falcon_conn_of(c)->self = is_self(a);
-	memcpy(o.tx_key, eng_falcon_conn_of(c)->self ? a->rx.key : a->tx.key, sizeof(o.tx_key));
+	}
+	fc->self = is_self(a);
+	memcpy(o.tx_key, fc->self ? a->rx.key : a->tx.key, sizeof(o.tx_key));
 	rofx_fill_falcon(a, &o.fa);
+	o.fa.paths = fc->paths;
 	rofx_fill_channel(a, &start->chan);
 	start->chan.pools = t->e->cfg.falcon.stack.pools;
 	falcon_terms_credits(&start->chan.pools, a->mtu, &start->chan.credits);
 	start->peer_qpn = a->peer.qpn;
-	start->laddr = ends->laddr;
-	start->raddr = ends->raddr;
+	start->laddr = h->laddr;
+	start->raddr = h->raddr;
 	start->ird = SK_MIN(a->ird, t->e->cfg.limits.ird);
 	start->ord = SK_MIN(a->ord, t->e->cfg.limits.ord);
-	rc = eng_falcon_open(t, eng_falcon_conn_of(c), &o);
+	rc = eng_falcon_open(t, fc, &o);
 	explicit_bzero(o.tx_key, sizeof(o.tx_key));
 	if (rc < 0) {
 		free(start);
 		return rc;
 	}
-	start->chan.sums = terms_sums(t, eng_falcon_conn_of(c));
-	eng_falcon_conn_of(c)->start = start;
+	start->chan.sums = terms_sums(t, fc);
+	fc->start = start;
 	return 0;
 }

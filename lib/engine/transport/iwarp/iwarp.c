@@ -155,6 +155,12 @@ iwarp_link_message(struct eng_transport *t, struct eng_conn *c, const struct eng
 }
 
 static void
+iwarp_link_close(struct eng_transport *t, struct eng_conn *c)
+{
+	tcp_close(c->tcp, t->now);
+}
+
+static void
 iwarp_link_abort(struct eng_transport *t, struct eng_conn *c)
 {
 	tcp_abort(c->tcp, t->now);
@@ -201,6 +207,7 @@ const struct eng_link eng_link_iwarp = {
 	.sent = iwarp_link_sent,
 	.emss = iwarp_link_emss,
 	.message = iwarp_link_message,
+	.close = iwarp_link_close,
 	.abort = iwarp_link_abort,
 	.pending_first = iwarp_link_pending_first,
 	.pending = iwarp_link_pending,

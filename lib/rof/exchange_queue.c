@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The frames that an exchange has for its peer: they wait until the owner passes them to a
+ * carrier. */
+#include <errno.h>
+#include <string.h>
+
+#include "../base/mem.h"
+#include "../base/secret.h"
+#include "exchange_priv.h"
+
+static int
+queue_create(struct rofx *x)
+{
+	x->out_room = x->su != NULL ? ROFX_FRAME_MAX + ROFX_OUT_LIVE : ROFX_OUT_LIVE;
+	x->out = sk_secret_alloc(x->out_room);
+	return x->out == NULL ? -ENOBUFS : 0;
+}
+
+int
+rofx_send(struct rofx *x, struct rofx_frame *f)
+{
+	uint8_t buf[ROFX_FRAME_MAX];
+	size_t len;
+	int rc = 0;
+
+	f->to = x->peer_id;
+	f->from = x->id;
+	len = rofx_frame_emit(buf, f);
+	if (x->out == NULL)
+		rc = queue_create(x);
+	if (rc == 0 && len > (size_t)(x->out_room - x->out_len))
+		rc = -ENOBUFS;
+	if (rc == 0) {
+		memcpy(x->out + x->out_len, buf, len);
+		x->out_len = (uint16_t)(x->out_len + len);
+	}
+	explicit_bzero(buf, sizeof(buf));
+	return rc;
+}
+
+void
+rofx_forget(struct rofx *x)
+{
+	explicit_bzero(x->out, x->out_len);
+	x->out_len = 0;
+}
+
+bool
+rofx_waits(const struct rofx *x)
+{
+	return x->out_len > 0;
+}
+
+bool
+rofx_begins(const struct rofx *x)
+{
+	return x->out_len > 0 && (x->state == ROFX_S_ASKED || x->state == ROFX_S_LOOKUP) &&
+	       x->peer_id == ROFX_NO_ID;
+}
+
+void
+rofx_shrink(struct rofx *x)
+{
+	if (x->out_len > 0 || x->su != NULL)
+		return;
+	sk_secret_free(x->out, x->out_room);
+	x->out = NULL;
+}
+
+int
+rofx_pass(struct rofx *x, struct rofx_carrier *k)
+{
+	size_t len;
+	uint8_t *to;
+
+	if (x->out_len == 0)
+		return -ENOENT;
+	if (x->secure && !k->secure)
+		return -EPERM;
+	len = ROFX_HEADER_LEN + ((size_t)x->out[2] << 8 | x->out[3]);
+	to = rofx_carrier_room(k, len);
+	if (to == NULL)
+		return -EAGAIN;
+	memcpy(to, x->out, len);
+	memmove(x->out, x->out + len, x->out_len - len);
+	x->out_len = (uint16_t)(x->out_len - len);
+	explicit_bzero(x->out + x->out_len, len);
+	rofx_shrink(x);
+	return 0;
+}
