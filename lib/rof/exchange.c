@@ -10,9 +10,12 @@
 #include <string.h>
 
 #include "../base/mem.h"
+#include "../base/prf.h"
 #include "../base/secret.h"
 
-#define MS_NS 1000000u
+#define MS_NS        1000000u
+/* How often a request is repeated: beyond the carriers that a peer opens in search of a stage. */
+#define REPEATS_MOST 40
 
 /* ---- Ends ---- */
 
@@ -37,11 +40,11 @@ int
 rofx_fail(struct rofx *x, enum rofx_reason why)
 {
 	struct rofx_frame f = {.type = ROFX_F_REJECT, .why = why};
-	bool unsent = (x->state == ROFX_S_ASKED || x->state == ROFX_S_LOOKUP) && x->out_len > 0;
+	bool asks = x->state == ROFX_S_ASKED || x->state == ROFX_S_LOOKUP;
 
-	if (unsent) /* the request has not left */
+	if (asks && x->out_len > 0) /* the request has not left, or waits to leave again */
 		rofx_forget(x);
-	else
+	if (!asks || x->passed)
 		(void)rofx_send(x, &f); /* no room: the peer gets no reason */
 	return rofx_fail_silent(x, why);
 }
@@ -90,6 +93,7 @@ on_connect(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	struct rofx_request *r = &x->su->request;
 
+	x->su->digest = f->digest;
 	r->peer = f->side;
 	r->secure = x->secure;
 	r->service = f->service;
@@ -107,6 +111,7 @@ on_lookup(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	struct rofx_question *q = &x->su->question;
 
+	x->su->digest = f->digest;
 	q->service = f->service;
 	q->gid = f->gid;
 	q->to_gid = f->to_gid;
@@ -114,6 +119,20 @@ on_lookup(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	x->state = ROFX_S_SEARCH;
 	x->deadline = UINT64_MAX;
 	rofx_raise(x, ROFX_EV_LOOKUP);
+	return 0;
+}
+
+/* Processes a request that the initiator repeats, because a carrier has ended: the answer is sent
+ * again, or follows when the application has decided. */
+static int
+on_repeated(struct rofx *x, uint64_t now, const struct rofx_frame *f)
+{
+	if (f->digest != x->su->digest)
+		return rofx_fail(x, ROFX_CONTRADICTION);
+	if (x->state != ROFX_S_ANSWERED)
+		x->deadline = UINT64_MAX;
+	else if (x->out_len == 0 && rofx_send_accept(x) != 0)
+		return rofx_fail_silent(x, ROFX_FLOOD);
 	return 0;
 }
 
@@ -129,9 +148,36 @@ on_accept(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	take_list(x, f);
 	take_terms(x);
 	copy_private(f, &x->agreed->private_len, x->agreed->private_data);
+	rofx_forget(x); /* the request that waits to be repeated */
 	x->state = ROFX_S_AGREED;
-	x->deadline = UINT64_MAX;
+	x->deadline = now + x->reply_ns; /* until READY is confirmed */
 	rofx_raise(x, ROFX_EV_AGREED);
+	return 0;
+}
+
+/* Processes an ACCEPT that the responder has repeated, because it received the request again. READY
+ * is on its way. */
+static int
+on_accept_again(struct rofx *x, uint64_t now, const struct rofx_frame *f)
+{
+	return x->initiator ? 0 : rofx_fail(x, ROFX_UNEXPECTED);
+}
+
+/* Confirms READY; not sent when there is no room, as the initiator then repeats READY. */
+static void
+confirm_ready(struct rofx *x)
+{
+	struct rofx_frame f = {.type = ROFX_F_CHECK};
+
+	(void)rofx_send(x, &f);
+}
+
+static int
+on_ready_again(struct rofx *x, uint64_t now, const struct rofx_frame *f)
+{
+	if (x->initiator)
+		return rofx_fail(x, ROFX_UNEXPECTED);
+	confirm_ready(x);
 	return 0;
 }
 
@@ -144,6 +190,7 @@ on_ready(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 		return -ROFX_CONTRADICTION;
 	take_list(x, f);
 	take_terms(x);
+	confirm_ready(x);
 	x->state = ROFX_S_LIVE;
 	x->deadline = UINT64_MAX;
 	rofx_raise(x, ROFX_EV_ESTABLISHED);
@@ -171,18 +218,37 @@ on_later(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 
 	if (now + delay > x->su->patience_end)
 		return rofx_fail(x, ROFX_NOT_READY);
+	rofx_forget(x); /* the request that waits to be repeated */
 	x->state = ROFX_S_AGAIN;
 	x->deadline = now + delay;
 	return 0;
 }
 
+/* Queues the request again, for another carrier. */
+static int
+ask_again(struct rofx *x)
+{
+	if (x->out_len > 0)
+		return 0;
+	if (x->su->repeats++ >= REPEATS_MOST)
+		return rofx_fail_silent(x, ROFX_CLOSED);
+	return rofx_send_request(x) == 0 ? 0 : rofx_fail_silent(x, ROFX_FLOOD);
+}
+
 /* Processes the rejection of a CONNECT or LOOKUP, with the application's private data. A request on
- * a carrier that is retired is repeated on another one. */
+ * a carrier that is retired is repeated on another one, and one that the peer has forgotten after
+ * LATER begins anew. */
 static int
 on_reject(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	if (f->why == ROFX_RETIRED && now < x->su->patience_end && x->out_len == 0)
-		return rofx_send_request(x) == 0 ? 0 : rofx_fail_silent(x, ROFX_FLOOD);
+	bool forgotten = f->why == ROFX_GONE && x->peer_id != ROFX_NO_ID;
+
+	if (x->state != ROFX_S_AGAIN && (f->why == ROFX_RETIRED || forgotten) &&
+		now < x->su->patience_end) {
+		x->peer_id = ROFX_NO_ID;
+		return ask_again(x);
+	}
+	rofx_forget(x);
 	copy_private(f, &x->agreed->private_len, x->agreed->private_data);
 	x->state = ROFX_S_DONE;
 	x->why = (uint8_t)f->why;
@@ -280,16 +346,23 @@ static const step_fn steps[ROFX_S_COUNT][ROFX_F_COUNT] = {
 	[ROFX_S_ASKED] = {[ROFX_F_ACCEPT] = on_accept,
 		[ROFX_F_REJECT] = on_reject,
 		[ROFX_F_LATER] = on_later},
-	[ROFX_S_AGAIN] = {[ROFX_F_REJECT] = on_reject},
+	/* An answer to a request that was repeated may arrive beside the first one. */
+	[ROFX_S_AGAIN] = {[ROFX_F_ACCEPT] = on_accept,
+		[ROFX_F_REJECT] = on_reject,
+		[ROFX_F_LATER] = on_later},
 	[ROFX_S_LOOKUP] = {[ROFX_F_FOUND] = on_found, [ROFX_F_REJECT] = on_reject},
-	[ROFX_S_AGREED] = {[ROFX_F_REJECT] = on_given_up},
+	[ROFX_S_AGREED] = {[ROFX_F_ACCEPT] = on_accept_again, [ROFX_F_REJECT] = on_given_up},
 	[ROFX_S_WAIT] = {[ROFX_F_CONNECT] = on_connect,
 		[ROFX_F_LOOKUP] = on_lookup,
 		[ROFX_F_REJECT] = on_given_up},
-	[ROFX_S_DECIDE] = {[ROFX_F_REJECT] = on_given_up},
-	[ROFX_S_SEARCH] = {[ROFX_F_REJECT] = on_given_up},
-	[ROFX_S_ANSWERED] = {[ROFX_F_READY] = on_ready, [ROFX_F_REJECT] = on_given_up},
-	[ROFX_S_LIVE] = {[ROFX_F_REKEY] = on_rekey,
+	[ROFX_S_DECIDE] = {[ROFX_F_CONNECT] = on_repeated, [ROFX_F_REJECT] = on_given_up},
+	[ROFX_S_SEARCH] = {[ROFX_F_LOOKUP] = on_repeated, [ROFX_F_REJECT] = on_given_up},
+	[ROFX_S_ANSWERED] = {[ROFX_F_CONNECT] = on_repeated,
+		[ROFX_F_READY] = on_ready,
+		[ROFX_F_REJECT] = on_given_up},
+	[ROFX_S_LIVE] = {[ROFX_F_ACCEPT] = on_accept_again,
+		[ROFX_F_READY] = on_ready_again,
+		[ROFX_F_REKEY] = on_rekey,
 		[ROFX_F_REKEYED] = on_rekeyed,
 		[ROFX_F_END] = on_end,
 		[ROFX_F_CHECK] = on_check,
@@ -317,9 +390,29 @@ is_peers(const struct rofx *x, const struct rofx_frame *f)
 	return f->from == x->peer_id || x->peer_id == ROFX_NO_ID;
 }
 
+/* Returns whether the frame shows that the peer has READY: a responder sends it afterwards only. */
+static bool
+confirms(uint8_t type)
+{
+	return type == ROFX_F_CHECK || type == ROFX_F_REKEY || type == ROFX_F_REKEYED ||
+	       type == ROFX_F_END;
+}
+
+/* Notes that the peer has READY. */
+static void
+confirmed(struct rofx *x)
+{
+	x->unconfirmed = false;
+	if (!x->rekeying && !x->finished)
+		x->deadline = UINT64_MAX;
+	if (x->trims)
+		rofx_trim(x);
+}
+
 int
 rofx_take(struct rofx *x, uint64_t now, const struct rofx_carrier *k, const struct rofx_frame *f)
 {
+	static const struct sk_key plain;
 	struct rofx_frame whole = *f;
 	int err;
 
@@ -331,6 +424,10 @@ rofx_take(struct rofx *x, uint64_t now, const struct rofx_carrier *k, const stru
 		return rofx_fail(x, ROFX_UNEXPECTED);
 	if (f->type == ROFX_F_ACCEPT || f->type == ROFX_F_LATER)
 		x->peer_id = f->from;
+	if (x->unconfirmed && confirms(f->type))
+		confirmed(x);
+	if (f->type == ROFX_F_CONNECT || f->type == ROFX_F_LOOKUP)
+		whole.digest = sk_siphash(&plain, f->private_data, f->private_len);
 	err = rofx_frame_parse(&whole, f->private_data, f->private_len);
 	err = err != 0 ? rofx_fail(x, err) : rofx_step(x, now, &whole);
 	explicit_bzero(&whole, sizeof(whole));
@@ -339,21 +436,46 @@ rofx_take(struct rofx *x, uint64_t now, const struct rofx_carrier *k, const stru
 
 /* ---- The end of a carrier, and timeouts ---- */
 
-void
-rofx_lost(struct rofx *x)
+/* Queues again what an established connection has sent, and nobody has confirmed. If there is no
+ * room the frames of the last time still wait. */
+static void
+lost_live(struct rofx *x)
 {
 	struct rofx_frame f = {.type = x->finished ? ROFX_F_END : ROFX_F_CHECK};
 
-	if (x->state >= ROFX_S_DONE)
-		return;
-	if (x->state != ROFX_S_LIVE) {
-		rofx_fail_silent(x, ROFX_CLOSED);
-		return;
-	}
-	/* If there is no room the frames of the last time still wait. */
+	if (x->unconfirmed && (x->out_len == 0 || x->out[1] != ROFX_F_READY))
+		(void)rofx_send_ready(x);
 	if (x->rekeying)
 		(void)rofx_send_rekey(x);
-	(void)rofx_send(x, &f);
+	if (x->finished || !x->unconfirmed)
+		(void)rofx_send(x, &f);
+}
+
+void
+rofx_lost(struct rofx *x, uint64_t now)
+{
+	switch (x->state) {
+	case ROFX_S_ASKED:
+	case ROFX_S_LOOKUP:
+		(void)ask_again(x);
+		break;
+	case ROFX_S_DECIDE:
+	case ROFX_S_SEARCH:
+		/* The initiator repeats its request, if it still exists. */
+		x->deadline = now + x->su->cfg.request_ns;
+		break;
+	case ROFX_S_LIVE:
+		lost_live(x);
+		break;
+	default: /* the initiator repeats its request, or READY */
+		break;
+	}
+}
+
+bool
+rofx_confirmed(const struct rofx *x)
+{
+	return x->state == ROFX_S_LIVE && !x->unconfirmed;
 }
 
 bool

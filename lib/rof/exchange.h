@@ -38,7 +38,8 @@
 #define ROFX_VERSION     2
 #define ROFX_KEY_LEN     16 /* first bytes of the stream; they differ from MPA's */
 #define ROFX_PRIVATE_MAX 512
-#define ROFX_NO_ID       0 /* no name of an exchange: in the frame that begins it */
+#define ROFX_STAGES      64 /* parts of a host that have exchanges */
+#define ROFX_NO_ID       0  /* no name of an exchange: in the frame that begins it */
 /* Of IRD and ORD. This value itself means that a side has no limit (RFC 6581). */
 #define ROFX_DEPTH_MAX 0x3fff
 /* Entries of a list of UDP source ports (rofx_list_ports()), and its least port. */
@@ -186,9 +187,11 @@ struct rofx_config {
 	 * peer must have; NULL: those of all peers, and any address. Only rofx_carrier_create()
 	 * reads the two pointers. */
 	const struct sk_addr *local, *peer;
-	/* The part of this host that has the exchanges of the carrier: any number. */
-	uint8_t stage;
-	/* Responder: until the first frame of a carrier, and until a request after LATER (3 s). */
+	/* The part of this host that has the exchanges of the carrier, and the number of such
+	 * parts, at most ROFX_STAGES; 0 stands for 1. */
+	uint8_t stage, stages;
+	/* Responder: until the first frame of a carrier, until a request after LATER, and until a
+	 * request is repeated whose carrier has ended before the answer (3 s). */
 	uint64_t request_ns;
 	/* Initiator: until an answer arrives; responder: until READY arrives; both: until END is
 	 * answered (10 s). */
@@ -220,10 +223,12 @@ size_t rofx_carrier_output(struct rofx_carrier *k, uint8_t *buf, size_t room);
 /* Returns whether both openings have passed, and in TLS both sides have proved their identity. */
 bool rofx_carrier_ready(const struct rofx_carrier *k);
 bool rofx_carrier_secure(const struct rofx_carrier *k);
-/* Returns whether a frame of the peer has arrived. */
+/* Returns whether a frame has arrived, or left when the carrier was ready. */
 bool rofx_carrier_used(const struct rofx_carrier *k);
 /* Returns the part of the peer's host that has the exchanges of the carrier, when it is ready. */
 uint8_t rofx_carrier_peer_stage(const struct rofx_carrier *k);
+/* Returns the number of such parts, 1 to ROFX_STAGES. */
+uint8_t rofx_carrier_peer_stages(const struct rofx_carrier *k);
 /* Returns whether `tls`, which may be NULL, has other identities than the carrier began with. */
 bool rofx_carrier_outdated(const struct rofx_carrier *k, const struct rofx_tls *tls);
 /* Returns when the caller must call rofx_carrier_timeout(), in ns; UINT64_MAX: never. */
@@ -324,9 +329,12 @@ bool rofx_waits(const struct rofx *x);
 /* Returns whether the frame that waits begins an exchange of this side. */
 bool rofx_begins(const struct rofx *x);
 /* Reports that a carrier has ended, over which frames of the exchange may have been lost. An
- * exchange fails during its start-up. An established one repeats what is not confirmed, and asks
+ * initiator repeats its request, some times at most (then ROFX_EV_FAILED with ROFX_CLOSED follows);
+ * the responder answers it once. An established connection repeats what is not confirmed, and asks
  * whether the peer still has the connection: ROFX_EV_FAILED with ROFX_GONE follows if not. */
-void rofx_lost(struct rofx *x);
+void rofx_lost(struct rofx *x, uint64_t now);
+/* Returns whether the exchange is established and known to be so at both sides. */
+bool rofx_confirmed(const struct rofx *x);
 /* Returns the name of the exchange at the peer, or ROFX_NO_ID before the peer's answer. */
 uint32_t rofx_peer_id(const struct rofx *x);
 /* Returns whether the exchange is established and not ended. */

@@ -194,21 +194,29 @@ add_list(const struct rofx *x, struct rofx_frame *f)
 	memcpy(f->ports, x->su->ports, sizeof(f->ports));
 }
 
+/* READY leaves before frames of the live connection, which the peer does not expect before it. */
 int
-rofx_ready(struct rofx *x)
+rofx_send_ready(struct rofx *x)
 {
 	struct rofx_frame f = {.type = ROFX_F_READY};
 	int err;
 
-	if (x->state != ROFX_S_AGREED)
-		return -EINVAL;
 	add_key(&f, &x->agreed->rx);
 	add_list(x, &f);
-	err = rofx_send(x, &f);
+	err = rofx_send_first(x, &f);
 	explicit_bzero(&f, sizeof(f));
-	if (err != 0)
+	return err;
+}
+
+int
+rofx_ready(struct rofx *x)
+{
+	if (x->state != ROFX_S_AGREED)
+		return -EINVAL;
+	if (rofx_send_ready(x) != 0)
 		return exchange_answer_no_room(x);
 	x->state = ROFX_S_LIVE;
+	x->unconfirmed = true;
 	return 0;
 }
 
@@ -230,18 +238,32 @@ rofx_listen(const struct rofx_config *cfg, uint64_t now, uint32_t id, const stru
 }
 
 int
+rofx_send_accept(struct rofx *x)
+{
+	struct rofx_frame f = {.type = ROFX_F_ACCEPT,
+		.side = x->su->ours,
+		.private_data = x->su->private_data,
+		.private_len = x->su->private_len};
+	int err;
+
+	add_key(&f, &x->agreed->rx);
+	add_list(x, &f);
+	err = rofx_send(x, &f);
+	explicit_bzero(&f, sizeof(f));
+	return err;
+}
+
+int
 rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const void *private_data,
 	size_t len)
 {
-	struct rofx_frame f = {
-		.type = ROFX_F_ACCEPT, .private_data = private_data, .private_len = (uint16_t)len};
 	int err;
 
 	if (x->state != ROFX_S_DECIDE || !rofx_side_valid(ours, true) || !rofx_outer_valid(ours))
 		return -EINVAL;
 	if (len > ROFX_PRIVATE_MAX)
 		return -EMSGSIZE;
-	err = rofx_settle_request(&x->su->request.peer, ours, x->secure, x->agreed, &f.side);
+	err = rofx_settle_request(&x->su->request.peer, ours, x->secure, x->agreed, &x->su->ours);
 	if (err == ROFX_NO_PSP && x->su->cfg.require_psp &&
 		!(x->su->request.peer.psp & ROFX_PSP_KEYED))
 		err = ROFX_PSP_REQUIRED;
@@ -251,11 +273,10 @@ rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const vo
 	}
 	x->agreed->private_len = x->su->request.private_len;
 	memcpy(x->agreed->private_data, x->su->request.private_data, x->agreed->private_len);
-	add_key(&f, &x->agreed->rx);
-	add_list(x, &f);
-	err = rofx_send(x, &f);
-	explicit_bzero(&f, sizeof(f));
-	if (err != 0)
+	x->su->private_len = (uint16_t)len;
+	if (len > 0)
+		memcpy(x->su->private_data, private_data, len);
+	if (rofx_send_accept(x) != 0)
 		return exchange_answer_no_room(x);
 	x->state = ROFX_S_ANSWERED;
 	x->deadline = now + x->reply_ns;
@@ -378,6 +399,9 @@ void
 rofx_trim(struct rofx *x)
 {
 	if (x->state != ROFX_S_LIVE)
+		return;
+	x->trims = true;
+	if (x->unconfirmed)
 		return;
 	sk_secret_free(x->su, sizeof(*x->su));
 	sk_secret_free(x->agreed, sizeof(*x->agreed));

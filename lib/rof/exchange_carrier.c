@@ -62,6 +62,15 @@ compact(struct rofx_carrier *k)
 	k->out_at = 0;
 }
 
+void
+rofx_carrier_use(struct rofx_carrier *k)
+{
+	if (!rofx_carrier_ready(k))
+		return;
+	k->used = true;
+	k->deadline = UINT64_MAX;
+}
+
 uint8_t *
 rofx_carrier_room(struct rofx_carrier *k, size_t len)
 {
@@ -98,9 +107,9 @@ rofx_refuse(struct rofx_carrier *k, const struct rofx_frame *f, enum rofx_reason
 void
 rofx_unknown(struct rofx_carrier *k, const struct rofx_frame *f)
 {
-	if (f->from != ROFX_NO_ID &&
-		(f->type == ROFX_F_ACCEPT || f->type == ROFX_F_READY || f->type == ROFX_F_REKEY ||
-			f->type == ROFX_F_END || f->type == ROFX_F_CHECK))
+	if (f->from != ROFX_NO_ID && (f->type == ROFX_F_CONNECT || f->type == ROFX_F_ACCEPT ||
+					     f->type == ROFX_F_READY || f->type == ROFX_F_REKEY ||
+					     f->type == ROFX_F_END || f->type == ROFX_F_CHECK))
 		carrier_say(k, f->from, f->to, ROFX_GONE);
 }
 
@@ -164,7 +173,7 @@ opened_reply(struct rofx_carrier *k, const struct rofx_opening *o)
 		return carrier_fail(k, ROFX_BAD_VERSION);
 	if (o->status != 0)
 		return carrier_fail(k, rofx_reason_of(o->status));
-	if (o->security != (k->secure ? ROFX_SECURE : ROFX_CLEAR))
+	if (o->security != (k->secure ? ROFX_SECURE : ROFX_CLEAR) || o->stage >= o->stages)
 		return carrier_fail(k, ROFX_CONTRADICTION);
 	return 0;
 }
@@ -174,7 +183,7 @@ judge_opening(const struct rofx_carrier *k, const struct rofx_opening *o)
 {
 	if (o->version != ROFX_VERSION)
 		return ROFX_BAD_VERSION;
-	if (o->security > ROFX_SECURE)
+	if (o->security > ROFX_SECURE || o->stage >= o->stages)
 		return ROFX_MALFORMED;
 	if (o->security == ROFX_SECURE && k->identity == NULL)
 		return ROFX_NO_TLS;
@@ -191,7 +200,8 @@ opened_request(struct rofx_carrier *k, const struct rofx_opening *o)
 	struct rofx_opening reply = {.reply = true,
 		.version = ROFX_VERSION,
 		.security = o->security == ROFX_SECURE ? ROFX_SECURE : ROFX_CLEAR,
-		.stage = k->stage};
+		.stage = k->stage,
+		.stages = k->stages};
 
 	if (why == ROFX_NONE && o->security == ROFX_SECURE) {
 		why = link_open(k);
@@ -248,9 +258,8 @@ read_opening(struct rofx_carrier *k, struct source *s)
 	k->opened = true;
 	k->peer_version = o.version;
 	k->peer_stage = o.stage;
+	k->peer_stages = o.stages;
 	n = k->initiator ? opened_reply(k, &o) : opened_request(k, &o);
-	if (n == 0 && k->initiator && k->link == NULL)
-		k->deadline = UINT64_MAX;
 	return n < 0 ? n : 1;
 }
 
@@ -285,8 +294,7 @@ read_frame(struct rofx_carrier *k, struct source *s)
 		return n < 0 ? carrier_fail(k, -n) : 0;
 	f.private_data = k->frame + ROFX_HEADER_LEN;
 	f.private_len = (uint16_t)len;
-	k->used = true;
-	k->deadline = UINT64_MAX;
+	rofx_carrier_use(k);
 	n = 1;
 	if (f.type == ROFX_F_REJECT && f.to == ROFX_NO_ID && f.from == ROFX_NO_ID)
 		n = carrier_reject(k, &f);
@@ -352,6 +360,7 @@ carrier_config(struct rofx_carrier *k, const struct rofx_config *cfg, uint64_t n
 
 	k->deadline = now + (k->initiator ? reply_ns : request_ns);
 	k->stage = cfg->stage;
+	k->stages = cfg->stages;
 	k->allow_clear = cfg->allow_clear;
 	k->require_psp = cfg->require_psp;
 	k->has_peer = cfg->peer != NULL;
@@ -371,7 +380,7 @@ carrier_config(struct rofx_carrier *k, const struct rofx_config *cfg, uint64_t n
 static int
 carrier_begin(struct rofx_carrier *k)
 {
-	struct rofx_opening o = {.version = ROFX_VERSION, .stage = k->stage};
+	struct rofx_opening o = {.version = ROFX_VERSION, .stage = k->stage, .stages = k->stages};
 	enum rofx_reason why = ROFX_NONE;
 
 	if (k->identity != NULL) {
@@ -460,6 +469,12 @@ uint8_t
 rofx_carrier_peer_stage(const struct rofx_carrier *k)
 {
 	return k->peer_stage;
+}
+
+uint8_t
+rofx_carrier_peer_stages(const struct rofx_carrier *k)
+{
+	return k->peer_stages;
 }
 
 uint64_t

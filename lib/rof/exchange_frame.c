@@ -106,7 +106,7 @@ rofx_opening_emit(uint8_t *p, const struct rofx_opening *o)
 {
 	memcpy(p, o->reply ? key_reply : key_request, ROFX_KEY_LEN);
 	p[16] = o->version;
-	p[17] = o->security;
+	p[17] = (uint8_t)((o->stages > 0 ? o->stages - 1 : 0) << 2 | o->security);
 	p[18] = o->status;
 	p[19] = o->stage;
 }
@@ -118,7 +118,8 @@ rofx_opening_parse(struct rofx_opening *o, const uint8_t p[ROFX_OPENING_LEN])
 	if (!o->reply && memcmp(p, key_request, ROFX_KEY_LEN) != 0)
 		return ROFX_BAD_KEY;
 	o->version = p[16];
-	o->security = p[17];
+	o->security = p[17] & 3;
+	o->stages = (uint8_t)((p[17] >> 2) + 1);
 	o->status = p[18];
 	o->stage = p[19];
 	return 0;

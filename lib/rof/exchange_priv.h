@@ -65,7 +65,9 @@ struct rofx_opening {
 	bool reply;
 	uint8_t version, security;
 	uint8_t status; /* of a reply: 0, or the code of the reason for its end, as in REJECT */
-	uint8_t stage;  /* the sender's part of its host, which has the exchanges of the carrier */
+	/* The sender's part of its host, which has the exchanges of the carrier, and the number of
+	 * its parts: 1 to 64; 0 stands for 1 in rofx_opening_emit(). */
+	uint8_t stage, stages;
 };
 
 /* The body of a frame as a record; the type determines which members are valid. */
@@ -84,6 +86,7 @@ struct rofx_frame {
 	struct sk_addr gid, to_gid;  /* LOOKUP */
 	uint32_t qpn, qkey;          /* FOUND */
 	uint32_t spi;                /* REKEYED */
+	uint64_t digest;             /* CONNECT, LOOKUP: of the body */
 	const uint8_t *private_data; /* inside the parsed frame */
 	uint16_t private_len;
 };
@@ -141,12 +144,14 @@ enum rofx_state {
 struct rofx_startup {
 	struct rofx_config cfg; /* the pointers are not valid */
 	uint64_t patience_end;
-	struct rofx_side ours;
-	bool listed; /* `ports` is the list of this side */
-	bool lists;  /* the peer knows lists of ports */
+	uint8_t repeats;       /* initiator: how often the request was repeated */
+	uint64_t digest;       /* responder: of the request */
+	struct rofx_side ours; /* of CONNECT, or of ACCEPT */
+	bool listed;           /* `ports` is the list of this side */
+	bool lists;            /* the peer knows lists of ports */
 	uint16_t ports[ROFX_PORTS];
 	uint16_t service, port;
-	uint16_t private_len; /* of this side's private data, which a repeated CONNECT needs */
+	uint16_t private_len; /* of this side's private data, which a repeated frame needs */
 	uint8_t private_data[ROFX_PRIVATE_MAX];
 	union { /* the peer's frame; one of them in the life of an exchange */
 		struct rofx_request request;
@@ -159,6 +164,9 @@ struct rofx {
 	uint8_t state, why; /* enum rofx_state, rofx_reason */
 	bool initiator;
 	bool secure;          /* its frames travel in TLS only */
+	bool passed;          /* a frame has left for a carrier */
+	bool unconfirmed;     /* initiator: READY may not have arrived */
+	bool trims;           /* rofx_trim() was called */
 	bool rekeying;        /* REKEY was sent */
 	bool rekeyed;         /* REKEY arrived and waits for rofx_rekeyed() */
 	bool finished;        /* END was sent */
@@ -190,10 +198,15 @@ bool rofx_expected(const struct rofx *x, uint8_t type);
 /* Queues a frame, with the names of the exchange. Returns 0, or -ENOBUFS when the peer does not
  * read or there is no memory. */
 int rofx_send(struct rofx *x, struct rofx_frame *f);
+/* Does the same, but the frame leaves before all others that wait. */
+int rofx_send_first(struct rofx *x, struct rofx_frame *f);
 int rofx_send_connect(struct rofx *x, uint64_t now);
 /* Queues the CONNECT or LOOKUP. Returns 0 or -ENOBUFS. */
 int rofx_send_request(struct rofx *x);
 int rofx_send_rekey(struct rofx *x);
+/* Queue the frame again that was sent last in the start-up. Return 0 or -ENOBUFS. */
+int rofx_send_accept(struct rofx *x);
+int rofx_send_ready(struct rofx *x);
 /* Removes the frames that have not passed. */
 void rofx_forget(struct rofx *x);
 /* Frees the queue of an established connection when it is empty. */
@@ -208,9 +221,9 @@ struct rofx_carrier {
 	bool initiator;
 	bool opened; /* the peer's opening has arrived */
 	bool secure; /* frames travel in TLS */
-	bool used;   /* a frame has arrived */
+	bool used;   /* a frame has arrived, or left */
 	uint8_t peer_version;
-	uint8_t stage, peer_stage;
+	uint8_t stage, stages, peer_stage, peer_stages;
 	bool allow_clear, require_psp;
 	struct sk_addr local_addr, peer_addr;
 	bool has_local, has_peer;       /* the addresses are configured */
@@ -228,6 +241,8 @@ struct rofx_carrier {
 	uint8_t *out;   /* [ROFX_CARRIER_OUT] */
 };
 
+/* Notes that the carrier, if it is ready, carries frames in one direction at least. */
+void rofx_carrier_use(struct rofx_carrier *k);
 /* Returns the place for a frame of `len` bytes in the carrier, or NULL. */
 uint8_t *rofx_carrier_room(struct rofx_carrier *k, size_t len);
 

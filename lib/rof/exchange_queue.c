@@ -16,8 +16,8 @@ queue_create(struct rofx *x)
 	return x->out == NULL ? -ENOBUFS : 0;
 }
 
-int
-rofx_send(struct rofx *x, struct rofx_frame *f)
+static int
+queue_put(struct rofx *x, struct rofx_frame *f, bool first)
 {
 	uint8_t buf[ROFX_FRAME_MAX];
 	size_t len;
@@ -31,17 +31,32 @@ rofx_send(struct rofx *x, struct rofx_frame *f)
 	if (rc == 0 && len > (size_t)(x->out_room - x->out_len))
 		rc = -ENOBUFS;
 	if (rc == 0) {
-		memcpy(x->out + x->out_len, buf, len);
+		if (first)
+			memmove(x->out + len, x->out, x->out_len);
+		memcpy(x->out + (first ? 0 : x->out_len), buf, len);
 		x->out_len = (uint16_t)(x->out_len + len);
 	}
 	explicit_bzero(buf, sizeof(buf));
 	return rc;
 }
 
+int
+rofx_send(struct rofx *x, struct rofx_frame *f)
+{
+	return queue_put(x, f, false);
+}
+
+int
+rofx_send_first(struct rofx *x, struct rofx_frame *f)
+{
+	return queue_put(x, f, true);
+}
+
 void
 rofx_forget(struct rofx *x)
 {
-	explicit_bzero(x->out, x->out_len);
+	if (x->out_len > 0)
+		explicit_bzero(x->out, x->out_len);
 	x->out_len = 0;
 }
 
@@ -85,6 +100,8 @@ rofx_pass(struct rofx *x, struct rofx_carrier *k)
 	memmove(x->out, x->out + len, x->out_len - len);
 	x->out_len = (uint16_t)(x->out_len - len);
 	explicit_bzero(x->out + x->out_len, len);
+	x->passed = true;
+	rofx_carrier_use(k);
 	rofx_shrink(x);
 	return 0;
 }

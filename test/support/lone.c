@@ -13,7 +13,7 @@ struct lone {
 	struct rofx_config cfg;
 	uint64_t now;
 	int failed; /* -reason of the exchange, or 0 */
-	bool lost;  /* the carrier ended before the request */
+	bool lost;  /* the carrier ended, and there is no other */
 	bool told;  /* ROFX_EV_FAILED of the carrier was returned */
 	bool rekeyed;
 	unsigned strays;
@@ -136,10 +136,7 @@ lone_handshakes(const struct lone *x)
 void
 lone_lost(struct lone *x)
 {
-	if (x->x != NULL)
-		rofx_lost(x->x);
-	else
-		x->lost = true;
+	x->lost = true;
 }
 
 void
@@ -151,7 +148,8 @@ lone_renew(struct lone *x, const struct rofx_config *cfg, uint64_t now, bool ini
 	x->k = rofx_carrier_create(cfg, now, initiator, frame, x, &err);
 	if (x->k == NULL)
 		abort();
-	lone_lost(x);
+	if (x->x != NULL)
+		rofx_lost(x->x, now);
 }
 
 uint64_t
@@ -193,11 +191,13 @@ lone_event(struct lone *x)
 enum rofx_reason
 lone_why(const struct lone *x)
 {
-	enum rofx_reason why = x->lost ? ROFX_CLOSED : rofx_carrier_why(x->k);
+	enum rofx_reason why = rofx_carrier_why(x->k);
 
 	if (x->failed < 0)
 		return (enum rofx_reason) - x->failed;
-	return why == ROFX_NONE && x->x != NULL ? rofx_why(x->x) : why;
+	if (why == ROFX_NONE && x->x != NULL)
+		why = rofx_why(x->x);
+	return why == ROFX_NONE && x->lost ? ROFX_CLOSED : why;
 }
 
 uint8_t

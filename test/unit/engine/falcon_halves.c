@@ -5,8 +5,10 @@
  * of them may be an honest host, whose exchange the test runs.
  */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "../../../lib/base/log.h"
 #include "../../../lib/base/mem.h"
 #include "../../support/lone.h"
 #include "../rof/exchange_certs.h"
@@ -244,6 +246,40 @@ Test(engine_falcon_halves, half_done_exchanges_end_after_their_time)
 		turn();
 	}
 	cr_assert_eq(look().starting, 0);
+	stop();
+}
+
+/* ---- Versions ---- */
+
+static char told[256];
+
+static void
+listen_to_log(enum sk_log_level level, const char *line)
+{
+	if (level == SK_LOG_WARNING && strstr(line, "version") != NULL)
+		snprintf(told, sizeof(told), "%s", line);
+}
+
+/* A peer of the version that had a TCP connection for each Falcon connection. */
+Test(engine_falcon_halves, a_peer_of_the_old_version_is_refused_with_a_sentence)
+{
+	static const uint8_t old[] = "RoF ID Req Frame\1\0\0", answer[] = "RoF ID Rep Frame\2\0\20";
+
+	ours = NULL;
+	start(NULL);
+	sk_log_set(SK_LOG_INFO, listen_to_log);
+	open_conn(&host);
+	raw_send(&host, old, sizeof(old), RAW_MSS);
+	for (unsigned i = 0; i < TURNS && !host.fin_in; i++)
+		turn();
+	cr_assert(host.fin_in);
+	cr_assert_eq(host.got, 20);
+	cr_assert_arr_eq(host.stream, answer, 20);
+	cr_assert_eq(pair_counter(victim, "rofx", "ROFX_BAD_VERSION"), 1);
+	cr_assert_not_null(strstr(told, "makes connections by version 1 of the exchange, and this "
+					"saker by version 2: install the same release on both"),
+		"%s", told);
+	sk_log_set(SK_LOG_INFO, NULL);
 	stop();
 }
 

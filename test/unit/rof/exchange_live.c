@@ -239,7 +239,7 @@ Test(exchange_live, frames_that_have_no_place_in_a_live_connection)
 		/* REKEYED without a REKEY */
 		{{2, 9, 0, 4, OF_B, OF_A, 0, 0, 0, 1}, 16, ROFX_UNEXPECTED},
 		{{2, 1, 0, 100, OF_B, OF_A}, 112, ROFX_UNEXPECTED},  /* CONNECT */
-		{{2, 3, 0, 36, OF_B, OF_A}, 48, ROFX_UNEXPECTED},    /* READY */
+		{{2, 6, 0, 36, OF_B, OF_A}, 48, ROFX_UNEXPECTED},    /* LOOKUP */
 		{{2, 5, 0, 4, OF_B, OF_A}, 16, ROFX_UNEXPECTED},     /* LATER */
 		{{2, 4, 2, 5, OF_B, OF_A}, 12, ROFX_BAD_FRAME},      /* REJECT of 517 bytes */
 		{{2, 4, 0, 4, OF_B, OF_A, 5}, 16, ROFX_NO_RESOURCE}, /* the peer gives up */
@@ -455,6 +455,245 @@ Test(exchange_live, a_stream_that_ends_early_fails)
 	lone_lost(p.b);
 	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
 	cr_assert_eq(lone_why(p.b), ROFX_CLOSED);
+}
+
+/* ---- Carriers that end during the start-up ---- */
+
+enum which { REQUEST, ANSWER, CONFIRMATION };
+
+/* Takes the frame that is lost with the carrier. */
+static void
+lose(struct lone *x)
+{
+	uint8_t lost[2048];
+
+	cr_assert_gt(lone_output(x, lost, sizeof(lost)), 0);
+}
+
+/* Accepts the request of the peer, which arrives once. */
+static void
+accept_once(void)
+{
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
+	cr_assert_eq(lone_accept(p.b, 0, &s2, "welcome", 8), 0);
+}
+
+/* Makes a connection whose carrier ends before frame `which` of it has arrived; the next one is
+ * opened by the responder if `back`. */
+static void
+start_over_two_carriers(enum which which, bool back)
+{
+	xp_start(&p, &s1);
+	if (which == REQUEST) {
+		lose(p.a);
+		renew(back);
+	}
+	xp_run(&p);
+	accept_once();
+	if (which == ANSWER) {
+		lose(p.b);
+		renew(back);
+	}
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
+	cr_assert_str_eq((const char *)lone_agreed(p.a)->private_data, "welcome");
+	cr_assert_eq(lone_ready(p.a), 0);
+	lone_trim(p.a);
+	if (which == CONFIRMATION) {
+		lose(p.a);
+		renew(back);
+	}
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_ESTABLISHED);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
+	cr_assert_eq(lone_agreed(p.b)->tx.spi, s1.spi);
+	cr_assert_eq(lone_agreed(p.a)->tx.spi, s2.spi);
+	cr_assert_eq(lone_deadline(p.a), UINT64_MAX);
+	cr_assert_eq(lone_strays(p.a) + lone_strays(p.b), 0);
+	xp_end(&p);
+}
+
+Test(exchange_live, a_lost_request_is_repeated)
+{
+	start_over_two_carriers(REQUEST, false);
+	start_over_two_carriers(REQUEST, true);
+}
+
+Test(exchange_live, a_lost_answer_is_repeated)
+{
+	start_over_two_carriers(ANSWER, false);
+	start_over_two_carriers(ANSWER, true);
+}
+
+Test(exchange_live, a_lost_ready_is_repeated)
+{
+	start_over_two_carriers(CONFIRMATION, false);
+	start_over_two_carriers(CONFIRMATION, true);
+}
+
+/* The request arrives twice, before the application decides. */
+Test(exchange_live, a_repeated_request_is_answered_once)
+{
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	renew(false);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
+	cr_assert_eq(lone_deadline(p.b), UINT64_MAX, "the application decides");
+	cr_assert_eq(lone_accept(p.b, 0, &s2, NULL, 0), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
+	/* Once more, behind the answer: the initiator ignores the second one. */
+	cr_assert_eq(lone_ready(p.a), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_ESTABLISHED);
+}
+
+Test(exchange_live, a_repeated_request_with_other_contents_is_refused)
+{
+	uint8_t frame[1024], other[] = {2, 1, 0, 106, 0, 0, 0, 0, OF_A};
+	size_t n;
+
+	xp_start(&p, &s1);
+	n = lone_output(p.a, frame, sizeof(frame));
+	cr_assert_eq(lone_input(p.b, 0, frame, n), n);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_arr_eq(frame + 20, other, sizeof(other));
+	frame[20 + 12 + 11]++; /* the QPN */
+	cr_assert_eq(lone_input(p.b, 0, frame + 20, n - 20), -ROFX_CONTRADICTION);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REJECTED);
+	cr_assert_eq(lone_why(p.a), ROFX_CONTRADICTION);
+}
+
+/* A peer that ends each carrier is no reason to ask for ever. */
+Test(exchange_live, a_request_is_repeated_forty_times)
+{
+	enum rofx_event ev = ROFX_EV_NONE;
+	unsigned n = 0;
+
+	xp_start(&p, &s1);
+	while (ev == ROFX_EV_NONE && n < 100) {
+		lose(p.a);
+		lone_renew(p.a, &p.cfg_a, 0, true);
+		ev = lone_event(p.a);
+		n++;
+	}
+	cr_assert_eq(ev, ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.a), ROFX_CLOSED);
+	cr_assert_eq(n, 41);
+}
+
+/* Repeating does not extend the time that the initiator waits. */
+Test(exchange_live, a_repeated_request_has_the_time_of_the_first)
+{
+	xp_start(&p, &s1);
+	lose(p.a);
+	lone_renew(p.a, &p.cfg_a, 90 * MS, true);
+	lone_timeout(p.a, 100 * MS);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.a), ROFX_TIMEOUT);
+}
+
+/* The initiator has gone with the carrier. */
+Test(exchange_live, a_request_that_is_not_repeated_ends)
+{
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	lone_renew(p.b, &p.cfg_b, 50 * MS, true);
+	cr_assert_eq(lone_deadline(p.b), 80 * MS);
+	lone_timeout(p.b, 80 * MS);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(p.b), ROFX_TIMEOUT);
+}
+
+/* The responder was restarted after LATER: it has forgotten the exchange, and the request begins
+ * anew. */
+Test(exchange_live, a_forgotten_request_begins_anew)
+{
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_later(p.b, 0, 20), 0);
+	xp_run(&p);
+	lone_destroy(p.b);
+	p.b = lone_listen(&p.cfg_b, 0);
+	lone_renew(p.a, &p.cfg_a, 0, true);
+	lone_timeout(p.a, 20 * MS);
+	xp_run(&p);
+	accept_once();
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
+}
+
+/* LATER was lost, and the request that is repeated gets it again. */
+Test(exchange_live, a_lost_later_is_sent_again)
+{
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_later(p.b, 0, 20), 0);
+	lose(p.b);
+	renew(false);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_later(p.b, 0, 20), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_deadline(p.a), 20 * MS);
+	lone_timeout(p.a, 20 * MS);
+	xp_run(&p);
+	accept_once();
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
+}
+
+/* An end that waits behind a READY that was lost: the responder expects READY first. */
+Test(exchange_live, a_repeated_ready_comes_before_the_end)
+{
+	xp_start(&p, &s1);
+	xp_run(&p);
+	accept_once();
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
+	cr_assert_eq(lone_ready(p.a), 0);
+	lose(p.a);
+	cr_assert_eq(lone_finish(p.a, 0), 0);
+	renew(false);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_ESTABLISHED);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_ENDED);
+	cr_assert_eq(lone_finish(p.b, 0), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_ENDED);
+	cr_assert(lone_finished(p.a) && lone_finished(p.b));
+}
+
+Test(exchange_live, a_ready_that_is_not_confirmed_fails)
+{
+	xp_start(&p, &s1);
+	xp_run(&p);
+	accept_once();
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
+	cr_assert_eq(lone_ready(p.a), 0);
+	lone_trim(p.a);
+	assert_times_out(p.a, 100 * MS);
+}
+
+/* A withdrawal also ends a request that waits to be repeated. */
+Test(exchange_live, a_repeated_request_may_be_withdrawn)
+{
+	uint8_t buf[256];
+
+	xp_start(&p, &s1);
+	lose(p.a);
+	lone_renew(p.a, &p.cfg_a, 0, true);
+	cr_assert_eq(lone_give_up(p.a, ROFX_REFUSED), 0);
+	cr_assert_eq(lone_output(p.a, buf, sizeof(buf)), 20 + 16, "the opening and REJECT");
+	cr_assert_eq(buf[20 + 1], 4);
 }
 
 Test(exchange_live, trimmed_and_still_alive_with_half_a_frame)

@@ -131,6 +131,7 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	TAILQ_INIT(&f->free);
 	TAILQ_INIT(&f->busy);
 	TAILQ_INIT(&f->waiting);
+	f->index = t->index;
 	eng_falcon_hosts_init(f, now);
 	f->tls_from = SK_NEVER;
 	sk_random(&cfg.seed, sizeof(cfg.seed));

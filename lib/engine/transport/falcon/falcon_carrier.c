@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Carriers on a transport stage: the TCP connections between two hosts that carry the exchanges of
- * their Falcon connections. falcon_host.c decides when there is one, and what it sends.
+ * their Falcon connections. falcon_sweep.c decides when there is one, and falcon_lanes.c what it
+ * sends.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../../../base/log.h"
 #include "../../../base/mem.h"
 #include "falcon_priv.h"
 
 #define PASSIVE_MOST 16    /* carriers that the peer has opened; beyond it the oldest one ends */
 #define QUEUE        32768 /* bytes in TCP's queue beyond which frames wait in their exchanges */
 #define CLOSE_NS     10000000000ull /* from this side's FIN to that of the peer */
+#define ALARM_NS     1000000000ull  /* between two warnings about a peer's version */
 
 /* ---- Creation ---- */
 
@@ -163,6 +166,22 @@ carrier_error(enum rofx_reason why)
 	}
 }
 
+/* Logs that the peer is of another release, at most once per second and stage. */
+static void
+carrier_version(struct eng_transport *t, const struct eng_falcon_carrier *k)
+{
+	struct eng_falcon *f = eng_falcon_of(t);
+	char peer[SK_ADDR_STRLEN];
+
+	if (t->now < f->version_alarm_at)
+		return;
+	f->version_alarm_at = t->now + ALARM_NS;
+	sk_log(SK_LOG_WARNING,
+		"Falcon: %s makes connections by version %u of the exchange, and this saker by "
+		"version %u: install the same release on both",
+		sk_addr_str(&k->host->raddr, peer), rofx_carrier_peer_version(k->k), ROFX_VERSION);
+}
+
 /* Ends a carrier that has failed. The peer receives what it still has to send: the reason. */
 static void
 carrier_failed(struct eng_transport *t, struct eng_falcon_carrier *k, enum rofx_reason why)
@@ -170,6 +189,8 @@ carrier_failed(struct eng_transport *t, struct eng_falcon_carrier *k, enum rofx_
 	struct eng_conn *c = k->c;
 
 	sk_count(eng_falcon_of(t)->rofx_counters, why);
+	if (why == ROFX_BAD_VERSION)
+		carrier_version(t, k);
 	(void)eng_falcon_carrier_flush(t, k);
 	eng_conn_pend(
 		t, c, c->state == ECONN_CARRIER && k->connected ? ECONN_P_CLOSE : ECONN_P_ABORT);
@@ -238,11 +259,23 @@ eng_falcon_carrier_open_for(const struct eng_transport *t, const struct eng_falc
 	return space > 0 && space > (int64_t)t->e->cfg.tcp.snd_buf - QUEUE;
 }
 
+/* Ends what a passive carrier costs before its first frame. */
+static void
+carrier_settled(struct eng_transport *t, struct eng_falcon_carrier *k)
+{
+	if (!k->counted || !rofx_carrier_used(k->k))
+		return;
+	k->counted = false;
+	eng_falcon_add(&eng_falcon_of(t)->nstarting, -1);
+	tcp_settled(k->c->tcp);
+}
+
 int
 eng_falcon_carrier_flush(struct eng_transport *t, struct eng_falcon_carrier *k)
 {
 	if (k->closing || !k->connected || k->c->tcp == NULL)
 		return 0;
+	carrier_settled(t, k);
 	for (;;) {
 		struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
 		size_t n;
@@ -274,11 +307,6 @@ carrier_advance(struct eng_transport *t, struct eng_falcon_carrier *k)
 	if (rofx_carrier_why(k->k) != ROFX_NONE) {
 		carrier_failed(t, k, rofx_carrier_why(k->k));
 		return;
-	}
-	if (k->counted && rofx_carrier_used(k->k)) {
-		k->counted = false;
-		eng_falcon_add(&eng_falcon_of(t)->nstarting, -1);
-		tcp_settled(k->c->tcp);
 	}
 	(void)eng_falcon_carrier_flush(t, k);
 	if (!k->up && rofx_carrier_ready(k->k)) {

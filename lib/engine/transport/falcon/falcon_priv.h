@@ -39,9 +39,11 @@ struct eng_falcon_sender {
 	struct rofx *x;
 	TAILQ_ENTRY(eng_falcon_sender) next;
 	uint8_t lane;
-	uint8_t stage; /* of the peer, which has its end */
-	bool queued;
-	bool orphan; /* its connection has ended: the sender is freed with its last frame */
+	uint8_t stage; /* of the peer, which has its end, or for which the request is */
+	bool bound;    /* `stage` is valid */
+	bool queued;   /* in a lane, or parked */
+	bool parked;   /* there is no carrier to `stage` */
+	bool orphan;   /* its connection has ended: the sender is freed with its last frame */
 };
 TAILQ_HEAD(eng_falcon_senders, eng_falcon_sender);
 
@@ -151,17 +153,20 @@ struct eng_falcon_host {
 	uint32_t nlive, nstarting;
 	/* Exchanges with frames to send. A user has one lane, so that the frames of one user wait
 	 * for at most one frame of each other lane. */
-	struct eng_falcon_senders lanes[ENG_FALCON_LANES];
+	struct eng_falcon_senders lanes[ENG_FALCON_LANES], parked;
 	uint16_t filled; /* bits of the lanes that are not empty */
 	uint8_t lane;    /* the next one */
 	uint32_t norphans;
 	/* The sweep of `live`. */
 	uint8_t sweep;
 	bool heard;
-	uint32_t left;     /* connections to visit */
-	uint64_t lost_at;  /* when the last carrier was lost; SK_NEVER: there is one */
-	unsigned tries;    /* to make one again, for one stage of the peer */
-	uint64_t retry_at; /* no carrier is opened before */
+	uint32_t left;       /* connections to visit */
+	uint64_t lost_at;    /* when the last carrier was lost; SK_NEVER: there is one */
+	unsigned next_stage; /* of the peer, for the next request */
+	uint64_t few_until;  /* until then, requests use the stages that can be reached */
+	unsigned tries;      /* to make one again, for one stage of the peer */
+	uint64_t retry_at;   /* no carrier is opened before */
+	unsigned resets;     /* carriers in a row that the peer has reset before they were ready */
 	struct sk_timer timer;
 };
 
@@ -195,6 +200,7 @@ struct eng_falcon {
 	struct sk_timer device_timer;  /* of the device key */
 	uint64_t rotate_at, keys_due;  /* when the device key changes; when to poll `wheel` */
 	uint64_t alarm_at;             /* when a wrong SPI is logged again */
+	uint64_t version_alarm_at;     /* and a peer of another version */
 	uint32_t sweep;                /* conns[sweep..] are to be checked after a rotation */
 	uint64_t due;                  /* when to poll the timers again */
 	bool work;                     /* the stack may have something to send in this turn */
@@ -215,6 +221,7 @@ struct eng_falcon {
 	struct sk_wheel host_wheel;
 	uint64_t hosts_due;
 	struct sk_key host_key;
+	unsigned index;                        /* of the stage */
 	uint32_t carriers;                     /* the number of the last one */
 	uint16_t per_prefix[ENG_FALCON_HOSTS]; /* starting exchanges, by their source prefix */
 	/* The carriers with work for TLS, in the order of its arrival. */
@@ -401,11 +408,31 @@ void eng_falcon_leave(struct eng_falcon *f, struct eng_falcon_conn *fc);
 struct eng_falcon_conn *eng_falcon_starting(const struct eng_falcon_host *h, uint32_t peer_id);
 /* Gives the host a turn. */
 void eng_falcon_host_wake(struct eng_falcon *f, struct eng_falcon_host *h);
+
+/* ---- falcon_lanes.c ---- */
+
+/* Removes a sender from its lane. */
+void eng_falcon_sender_leave(struct eng_falcon_host *h, struct eng_falcon_sender *s);
+/* Lets all senders that wait for a carrier look for one again. */
+void eng_falcon_unpark(struct eng_falcon_host *h);
+/* Moves the exchange of a connection that ends to a sender of its own, if it has frames left. */
+void eng_falcon_orphan_create(struct eng_falcon_host *h, struct eng_falcon_conn *fc);
+void eng_falcon_orphans_free(struct eng_falcon_host *h);
+/* Returns whether both ends of the host's connections are here. */
+bool eng_falcon_host_is_self(const struct eng_falcon_host *h);
+/* Returns whether a carrier is the one of two that have crossed that survives: the one that the
+ * greater address has opened. */
+bool eng_falcon_survives(const struct eng_falcon_carrier *k);
+/* Returns whether the carrier takes frames. */
+bool eng_falcon_usable(const struct eng_transport *t, struct eng_falcon_carrier *k);
 /* Sends what the exchange of the connection has for the peer, over a carrier that is made first if
  * there is none. */
 void eng_falcon_send(struct eng_transport *t, struct eng_falcon_conn *fc);
 /* Sends waiting frames of all exchanges as far as carriers take them. */
 void eng_falcon_flush(struct eng_transport *t, struct eng_falcon_host *h);
+
+/* ---- falcon_sweep.c ---- */
+
 /* Handles a carrier that is ready, and one that has ended; `error` is 0 when it ended in order, and
  * all of its frames have arrived. */
 void eng_falcon_host_up(struct eng_transport *t, struct eng_falcon_carrier *k);
@@ -449,14 +476,20 @@ void eng_falcon_abandon(struct eng_transport *t, struct eng_conn *c);
 void eng_falcon_expired(struct eng_transport *t, struct eng_conn *c);
 void eng_falcon_ends(const struct eng_transport *t, const struct eng_conn *c,
 	struct tcp_tuple *tuple, struct tcp_info *info);
-/* Handles a frame of a carrier: a rofx_frame_fn. `ctx` is an eng_falcon_carrier. */
-void eng_falcon_frame(void *ctx, struct rofx_carrier *k, const struct rofx_frame *f);
 /* Handles the events of the exchange, and sends its frames. */
 void eng_falcon_advance(struct eng_transport *t, struct eng_conn *c);
-/* Fills in the configuration of a carrier or an exchange. The pointers in *cfg are valid as long as
+/* Fills in the configuration of a carrier. The pointers in *cfg are valid as long as
  * `ends`. */
 const struct rofx_config *eng_falcon_config(
 	const struct eng_transport *t, const struct tcp_tuple *ends, struct rofx_config *cfg);
+/* Fills in that of an exchange: the peer's program may need time for its answer. */
+const struct rofx_config *eng_falcon_exchange_config(
+	const struct eng_transport *t, struct rofx_config *cfg);
+
+/* ---- falcon_frames.c ---- */
+
+/* Handles a frame of a carrier: a rofx_frame_fn. `ctx` is an eng_falcon_carrier. */
+void eng_falcon_frame(void *ctx, struct rofx_carrier *k, const struct rofx_frame *f);
 
 /* ---- falcon_rx.c ---- */
 

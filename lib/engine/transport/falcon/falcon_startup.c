@@ -32,13 +32,13 @@ eng_falcon_config(
 		.local = &ends->laddr,
 		.peer = &ends->raddr,
 		.stage = (uint8_t)t->index,
+		.stages = (uint8_t)t->e->cfg.ntransports,
 		.request_ns = ENG_REQUEST_TIMEOUT_NS};
 	return cfg;
 }
 
-/* Returns the configuration of an exchange. The peer's program may need time for its answer. */
-static const struct rofx_config *
-exchange_config(const struct eng_transport *t, struct rofx_config *cfg)
+const struct rofx_config *
+eng_falcon_exchange_config(const struct eng_transport *t, struct rofx_config *cfg)
 {
 	static const struct tcp_tuple none;
 
@@ -212,7 +212,6 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 	if (c->state == ECONN_OPENING)
 		c->state = ECONN_ESTABLISHED;
 	eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
-	eng_falcon_join(eng_falcon_of(t), fc->host, fc, ENG_FALCON_LIVE);
 	rofx_trim(fc->out.x);
 	if (c->state == ECONN_BOUND)
 		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
@@ -340,115 +339,12 @@ eng_falcon_advance(struct eng_transport *t, struct eng_conn *c)
 		eng_conn_put(t, c);
 		return;
 	}
+	/* Until then, the end of a carrier makes it repeat what it has sent, at once. */
+	if (fc->list != ENG_FALCON_LIVE && rofx_confirmed(fc->out.x))
+		eng_falcon_join(eng_falcon_of(t), fc->host, fc, ENG_FALCON_LIVE);
 	if (rofx_finished(fc->out.x))
 		eng_falcon_fail(t, c, ROFX_NONE, 0);
 	set_timer(t, c);
-}
-
-/* ---- Frames of carriers ---- */
-
-/* Creates the connection of a request. Returns NULL when there is no place for it. */
-static struct eng_falcon_conn *
-falcon_startup_passive(
-	struct eng_transport *t, const struct eng_falcon_carrier *k, const struct rofx_frame *f)
-{
-	struct eng_conn *c = eng_conn_alloc(t, ECONN_DRAIN);
-	struct eng_falcon_conn *fc = NULL;
-	struct rofx_config cfg;
-
-	if (c == NULL)
-		return NULL;
-	c->link = &eng_link_falcon;
-	c->path = k->c->path;
-	if (eng_startup_create(t, c) == 0)
-		fc = eng_falcon_reserve(t, c);
-	if (fc != NULL)
-		fc->out.x =
-			rofx_listen(exchange_config(t, &cfg), t->now, eng_falcon_name(fc), k->k, f);
-	c->part = fc;
-	c->rides = fc != NULL;
-	if (fc == NULL || fc->out.x == NULL ||
-		!eng_falcon_join(eng_falcon_of(t), k->host, fc, ENG_FALCON_STARTING)) {
-		eng_falcon_release(t, c);
-		eng_conn_put(t, c);
-		return NULL;
-	}
-	c->state = ECONN_WAITING;
-	return fc;
-}
-
-static struct eng_falcon_conn *
-falcon_startup_begin(
-	struct eng_transport *t, struct eng_falcon_carrier *k, const struct rofx_frame *f)
-{
-	struct eng_falcon_conn *fc = NULL;
-	enum rofx_reason why = ROFX_NO_RESOURCE;
-
-	k->retired |= rofx_carrier_outdated(k->k, t->e->cfg.falcon.tls);
-	if (k->retired)
-		why = ROFX_RETIRED;
-	else if (eng_falcon_starting(k->host, rofx_frame_from(f)) != NULL)
-		why = ROFX_UNEXPECTED;
-	else
-		fc = falcon_startup_passive(t, k, f);
-	if (fc == NULL) {
-		sk_count(eng_falcon_of(t)->rofx_counters, why);
-		rofx_refuse(k->k, f, why);
-	}
-	return fc;
-}
-
-/* Returns the connection with the name in the frame, if it is one with the carrier's peer. */
-static struct eng_falcon_conn *
-addressed(struct eng_transport *t, const struct eng_falcon_carrier *k, const struct rofx_frame *f)
-{
-	struct eng_falcon *fs = eng_falcon_of(t);
-	uint32_t to = rofx_frame_to(f), slot;
-	struct eng_falcon_conn *fc;
-
-	if (eng_falcon_stage(t->e, to & FALCON_CID_MAX, &slot) != t->index || slot >= fs->fresh)
-		return NULL;
-	fc = &fs->conns[slot];
-	return fc->c != NULL && fc->host == k->host && eng_falcon_name(fc) == to ? fc : NULL;
-}
-
-/* A name of another stage's connection gets no answer: that stage may have the connection. */
-static void
-stray(struct eng_transport *t, struct rofx_carrier *k, const struct rofx_frame *f)
-{
-	uint32_t slot;
-
-	sk_count(eng_falcon_of(t)->rofx_counters, ROFX_UNKNOWN);
-	if (eng_falcon_stage(t->e, rofx_frame_to(f) & FALCON_CID_MAX, &slot) == t->index)
-		rofx_unknown(k, f);
-}
-
-void
-eng_falcon_frame(void *ctx, struct rofx_carrier *rk, const struct rofx_frame *f)
-{
-	struct eng_falcon_carrier *k = ctx;
-	struct eng_transport *t = k->t;
-	struct eng_falcon_conn *fc;
-
-	k->used_at = t->now;
-	if (rofx_frame_begins(f)) {
-		fc = falcon_startup_begin(t, k, f);
-		if (fc == NULL)
-			return;
-	} else if (rofx_frame_withdraws(f)) {
-		fc = eng_falcon_starting(k->host, rofx_frame_from(f));
-	} else {
-		fc = addressed(t, k, f);
-	}
-	if (fc != NULL && rofx_frame_retires(f))
-		k->retired = true;
-	if (fc == NULL || rofx_take(fc->out.x, t->now, rk, f) == -ROFX_UNKNOWN) {
-		stray(t, rk, f);
-		return;
-	}
-	fc->via = k->number;
-	fc->out.stage = rofx_carrier_peer_stage(rk);
-	eng_falcon_advance(t, fc->c);
 }
 
 bool
@@ -473,7 +369,8 @@ ask_for(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *end
 
 	memcpy(q.private_data, m->private_data, q.private_len);
 	c->su->service = m->connect.service;
-	fc->out.x = rofx_lookup(exchange_config(t, &cfg), t->now, eng_falcon_name(fc), &q, &rc);
+	fc->out.x = rofx_lookup(
+		eng_falcon_exchange_config(t, &cfg), t->now, eng_falcon_name(fc), &q, &rc);
 	return rc;
 }
 
@@ -516,9 +413,9 @@ ask(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	fc->lport = falcon_startup_port(ends->lport);
 	fc->rport = ends->rport;
 	if (rc == 0)
-		fc->out.x = rofx_connect(exchange_config(t, &cfg), t->now, eng_falcon_name(fc),
-			&side, by_qpn ? 0 : fc->rport, by_qpn ? 0 : fc->lport, m->private_data,
-			m->private_len, &rc);
+		fc->out.x = rofx_connect(eng_falcon_exchange_config(t, &cfg), t->now,
+			eng_falcon_name(fc), &side, by_qpn ? 0 : fc->rport, by_qpn ? 0 : fc->lport,
+			m->private_data, m->private_len, &rc);
 	explicit_bzero(&side, sizeof(side));
 	return rc;
 }
