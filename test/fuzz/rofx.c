@@ -177,6 +177,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			drain(x);
 		if (data[0] & 8)
 			lone_timeout(x, lone_deadline(x));
+		if (data[0] & 16 && at < len / 2 && at + cut >= len / 2) {
+			drain(x); /* what is lost with the carrier */
+			lone_renew(x, &(struct rofx_config){0}, at, (data[0] & 3) < 2);
+		}
 	}
 	lone_lost(x);
 	react(x, data[2]);
