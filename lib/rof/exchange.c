@@ -13,7 +13,7 @@
 #include "../base/prf.h"
 #include "../base/secret.h"
 
-#define MS_NS        1000000u
+#define MS_NS 1000000u
 /* How often a request is repeated: beyond the carriers that a peer opens in search of a stage. */
 #define REPEATS_MOST 40
 

@@ -294,7 +294,7 @@ falcon_host_open(struct eng_transport *t, struct eng_falcon_host *h)
 	}
 	rc = eng_falcon_carrier_open(t, h);
 	if (rc < 0 && host_has_carrier(h, true))
-		host_settle_for_less(t, h);
+		eng_falcon_host_wake(eng_falcon_of(t), h); /* for the next try */
 	else if (rc < 0)
 		host_unreachable(t, h, rc);
 }
