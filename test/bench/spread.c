@@ -34,6 +34,8 @@
 #define BATCH     16u
 #define STEP      200 /* ns between two reads of the clock of one loop */
 
+#define TRIES_MOST 1000 /* requests until one arrives at a loop */
+
 static struct side {
 	struct eng *e;
 	struct saker *s;
@@ -222,30 +224,34 @@ wait_event(struct side *n, enum saker_event_type type, struct saker_event *ev)
 	}
 }
 
-/* Connects the QPs of loop `k`. The responder rejects requests that arrive at another loop, so that
- * all loops have the same work. */
+/* Connects the QPs of loop `k`. The responder rejects requests whose QP another loop would serve, so
+ * that all loops have the same work. */
 static void
 connect_loop(unsigned k)
 {
 	const struct saker_conn_param param = {.ird = 16, .ord = 16, .crc = 2, .markers = 2};
 	const struct sk_addr *to = &side[1].e->cfg.ifs[0].addr;
+	struct saker_qp_info info;
 	struct saker_event ev;
 
 	make_qp(&side[0], k);
-	for (;;) {
+	for (unsigned tries = 0;; tries++) {
+		if (tries == TRIES_MOST)
+			die("no request arrives at the loop");
 		if (saker_connect(side[0].qp[k], NULL, to, PORT, &param) != 0)
 			die("connect");
 		wait_event(&side[1], SAKER_EV_CONNECT_REQUEST, &ev);
-		if (eng_home(side[1].e, &(struct tcp_tuple){.laddr = ev.cm.local,
-						.raddr = ev.cm.remote,
-						.lport = ev.cm.lport,
-						.rport = ev.cm.rport}) == k)
+		make_qp(&side[1], k);
+		if (saker_qp_query(side[1].qp[k], &info) != 0)
+			die("query");
+		if (info.stage == k)
 			break;
-		if (saker_reject(side[1].s, ev.request, NULL, 0) != 0)
+		if (saker_qp_destroy(side[1].qp[k]) != 0 ||
+			saker_cq_destroy(side[1].cq[k]) != 0 ||
+			saker_reject(side[1].s, ev.request, NULL, 0) != 0)
 			die("reject");
 		wait_event(&side[0], SAKER_EV_REJECTED, &ev);
 	}
-	make_qp(&side[1], k);
 	if (saker_accept(side[1].s, ev.request, side[1].qp[k], &param) != 0)
 		die("accept");
 	wait_event(&side[0], SAKER_EV_ESTABLISHED, &ev);

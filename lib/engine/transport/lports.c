@@ -211,3 +211,9 @@ eng_lports_choose(
 	}
 	return 0;
 }
+
+void
+eng_lports_jump(struct eng_lports *l)
+{
+	sk_random(&l->next, sizeof(l->next));
+}

@@ -40,5 +40,8 @@ void eng_lports_del(struct eng_lports *l, const struct tcp_tuple *tuple);
  * another stage. */
 uint16_t eng_lports_choose(
 	struct eng_lports *l, const struct tcp_tuple *tuple, eng_lports_free *is_free, void *ctx);
+/* Lets the next search begin at a random port. Ports that follow each other differ in few bits, of
+ * which the peer's RSS may not make each of its queues. */
+void eng_lports_jump(struct eng_lports *l);
 
 #endif

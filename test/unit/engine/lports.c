@@ -176,3 +176,19 @@ Test(engine_lports, ports_outside_of_the_range_are_ignored)
 	eng_lports_del(&l, &t);
 	cr_assert_eq(take_all(&t, seen), RANGE);
 }
+
+/* RSS computes each bit of a queue's number from the bits of the port, so that few bits that change
+ * may give few queues. */
+Test(engine_lports, a_jump_changes_all_bits_of_the_next_port)
+{
+	struct tcp_tuple t = dest("10.0.0.2", 7000);
+	uint16_t set = 0, clear = 0;
+
+	for (unsigned i = 0; i < 128; i++) {
+		eng_lports_jump(&l);
+		t.lport = eng_lports_choose(&l, &t, is_free, NULL);
+		set |= t.lport;
+		clear |= (uint16_t)~t.lport;
+	}
+	cr_assert_eq(set & clear, RANGE - 1, "0x%04x", set & clear);
+}

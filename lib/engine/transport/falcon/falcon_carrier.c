@@ -76,6 +76,7 @@ eng_falcon_carrier_open(struct eng_transport *t, struct eng_falcon_host *h)
 
 	if (c == NULL)
 		return -ENOBUFS;
+	eng_lports_jump(&t->lports);
 	rc = eng_startup_carrier(t, c, &ends);
 	if (rc == 0)
 		k = carrier_create(t, c, &ends, true, &rc);

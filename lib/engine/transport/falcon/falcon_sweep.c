@@ -20,10 +20,10 @@
 
 #define HOSTS_TURN  8              /* hosts that a turn handles */
 #define SWEEP_TURN  64             /* connections of a host that a turn visits */
-#define TRIES_MOST  32             /* carriers that are opened at once for one stage */
+#define TRIES_MOST  16             /* carriers that are opened at once for a stage of the peer */
 #define RESETS_MOST 3              /* carriers that the peer resets before they are ready */
 #define RETRY_NS    500000000ull   /* from a carrier that could not be opened to the next one */
-#define FEW_NS      10000000000ull /* for so long after TRIES_MOST, requests use what there is */
+#define FEW_NS      10000000000ull /* for so long after these tries, requests use what there is */
 
 /* ---- Timer ---- */
 
@@ -281,6 +281,20 @@ host_settle_for_less(struct eng_transport *t, struct eng_falcon_host *h)
 	eng_falcon_host_wake(eng_falcon_of(t), h);
 }
 
+/* Returns how many carriers may be opened to reach all stages of the peer. Chance decides which one
+ * each reaches: that a stage is missed 16 times the number of stages has a probability of e^-16. */
+static unsigned
+tries_most(const struct eng_falcon_host *h)
+{
+	const struct eng_falcon_carrier *k;
+	unsigned stages = 2;
+
+	TAILQ_FOREACH (k, &h->carriers, of_host)
+		if (k->up)
+			stages = SK_MAX(stages, rofx_carrier_peer_stages(k->k));
+	return TRIES_MOST * stages;
+}
+
 /* A carrier that belongs to another stage of the peer than the one that a frame needs causes a
  * further one. */
 static void
@@ -288,7 +302,7 @@ falcon_host_open(struct eng_transport *t, struct eng_falcon_host *h)
 {
 	int rc;
 
-	if (h->tries++ >= TRIES_MOST) {
+	if (h->tries++ >= tries_most(h)) {
 		host_settle_for_less(t, h);
 		return;
 	}
