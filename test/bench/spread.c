@@ -224,8 +224,8 @@ wait_event(struct side *n, enum saker_event_type type, struct saker_event *ev)
 	}
 }
 
-/* Connects the QPs of loop `k`. The responder rejects requests whose QP another loop would serve, so
- * that all loops have the same work. */
+/* Connects the QPs of loop `k`. The responder rejects requests whose QP another loop would serve,
+ * so that all loops have the same work. */
 static void
 connect_loop(unsigned k)
 {
@@ -246,8 +246,7 @@ connect_loop(unsigned k)
 			die("query");
 		if (info.stage == k)
 			break;
-		if (saker_qp_destroy(side[1].qp[k]) != 0 ||
-			saker_cq_destroy(side[1].cq[k]) != 0 ||
+		if (saker_qp_destroy(side[1].qp[k]) != 0 || saker_cq_destroy(side[1].cq[k]) != 0 ||
 			saker_reject(side[1].s, ev.request, NULL, 0) != 0)
 			die("reject");
 		wait_event(&side[0], SAKER_EV_REJECTED, &ev);
