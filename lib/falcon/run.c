@@ -86,7 +86,7 @@ add_checked(struct fa_conn *c, uint64_t now, struct fa_run *run, const struct wi
 		run->ar = false;
 	}
 	pdl_run_add(c, run, h, in);
-	if (run->n == 1 && h->type == FALCON_PUSH_DATA)
+	if (run->n > 0 && h->type == FALCON_PUSH_DATA)
 		expect(c, run, h);
 	return true;
 }

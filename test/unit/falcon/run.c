@@ -351,6 +351,19 @@ input(struct side *sd, uint64_t now, struct open_run *r, const struct packet *p,
 	fa_input(sd->c, now, &in);
 }
 
+/* Delivers a packet to both sides. The network has marked one of 50. */
+static void
+deliver(uint64_t now, struct open_run runs[2], const struct packet *p, uint32_t path)
+{
+	const struct fa_in in = {.stamp = fa_ticks(now) - 10 - draw(20),
+		.path = path,
+		.ttl = 60,
+		.ce = draw(50) == 0};
+
+	for (unsigned k = 0; k < 2; k++)
+		input(&side[k], now, &runs[k], p, p->h.rsn, &in);
+}
+
 static void
 burst(uint64_t now, uint8_t flows)
 {
@@ -362,11 +375,8 @@ burst(uint64_t now, uint8_t flows)
 	lossy = draw(10) == 0;
 
 	for (unsigned i = 0; i < n; i++) {
+		uint32_t path = flows > 1 && draw(6) == 0 ? draw(4) : 0;
 		struct packet p = next_packet();
-		struct fa_in in = {.stamp = fa_ticks(now) - 10 - draw(20),
-			.path = flows > 1 && draw(6) == 0 ? draw(4) : 0,
-			.ttl = 60,
-			.ce = draw(50) == 0};
 
 		/* The peer acknowledges what it has at its own time. */
 		if (draw(20) == 0) {
@@ -377,8 +387,9 @@ burst(uint64_t now, uint8_t flows)
 		p.h.rbpsn = requests_acked;
 		if (lossy && draw(8) == 0)
 			continue;
-		for (unsigned k = 0; k < 2; k++)
-			input(&side[k], now, &runs[k], &p, p.h.rsn, &in);
+		deliver(now, runs, &p, path);
+		if (draw(30) == 0) /* the wire repeats it at once */
+			deliver(now, runs, &p, path);
 	}
 	for (unsigned k = 0; k < 2; k++)
 		end_run(&side[k], now, &runs[k]);
