@@ -416,6 +416,7 @@ falcon_link_look(const struct eng_transport *t, const struct eng_conn *c, struct
 
 	if (fc == NULL || fc->fa == NULL)
 		return;
+	view->class = fc->path.class;
 	view->falcon = (struct eng_falcon_qp_view){.open = true,
 		.psp = psp_sa_version(fc->rx_sa),
 		.spi = psp_sa_spi(fc->rx_sa),
