@@ -151,6 +151,7 @@ cat >"$work/host.ini" <<INI
 enabled = yes
 uplink = net_memif0
 $(falcon_section 7)
+control-idle = 1s
 [interface 0]
 port = net_memif0
 address = ${address[host]}/24
@@ -177,7 +178,7 @@ db() { # db KEY=VALUE...: adds the second machine, anew if it exists
 put_out() { of_machine "$1" '"\(.memory.timed_out) \(.memory.refused)"'; }
 has_no_clients() { [ "$(telemetry host /saker/info | jq .clients)" = 0 ]; }
 is_gone() { [ -z "$(of_machine "$1" .state)" ]; }
-falcon_section 7 >"$work/wire.ini"
+{ falcon_section 7; echo "control-idle = 1s"; } >"$work/wire.ini"
 say "two sakers and two machines"
 saker host 0@0 "net_memif0,role=server,socket=$work/wire,zero-copy=no" -- --idle sleep \
     --config "$work/host.ini"
