@@ -16,7 +16,8 @@
 #include "../../lib/wire/rof.h"
 #include "hostile.h"
 
-#define AGREED     4 /* Reads that saker allows a peer to have outstanding */
+#define CONTROL    4795 /* saker's TCP port of carriers */
+#define AGREED     4    /* Reads that saker allows a peer to have outstanding */
 #define PEERS      16
 #define KEPT       1024 /* Reads of a peer whose data it never acknowledges */
 #define READ_BYTES 1024u
@@ -156,7 +157,7 @@ dial(struct sk_addr *own)
 	char text[INET_ADDRSTRLEN];
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	to.sin_port = htons(p.h->port);
+	to.sin_port = htons(CONTROL);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 ||
 		getsockname(fd, (struct sockaddr *)&from, &len) < 0 ||
 		fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
@@ -234,10 +235,13 @@ peer_join(struct peer *q, uint32_t cid)
 	uint64_t end = raw_now() + START_NS;
 	int rc;
 
-	q->fd = dial(&ours.gid);
+	/* saker listens for carriers while it has a listener of Falcon. */
+	while ((q->fd = dial(&ours.gid)) == -ECONNREFUSED && raw_now() < end)
+		hostile_rest(p.h, 1000);
 	if (q->fd < 0)
 		return q->fd;
-	q->x = lone_connect(&cfg, raw_now(), &ours, NULL, 0, &rc);
+	q->x = lone_connect_as(
+		&cfg, raw_now(), (uint32_t)getpid() << 8 | cid, p.h->port, &ours, NULL, 0, &rc);
 	if (q->x == NULL)
 		return rc;
 	while ((rc = exchange_turn(q)) == 0 && raw_now() < end) {

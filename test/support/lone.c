@@ -56,12 +56,12 @@ create(const struct rofx_config *cfg, uint64_t now, bool initiator, int *err)
 }
 
 struct lone *
-lone_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side *ours,
-	const void *private_data, size_t len, int *err)
+lone_connect_as(const struct rofx_config *cfg, uint64_t now, uint32_t name, uint16_t service,
+	const struct rofx_side *ours, const void *private_data, size_t len, int *err)
 {
-	struct rofx *x = rofx_connect(cfg, now, LONE_INITIATOR, ours,
-		ours->addressing == ROFX_LISTENER ? LONE_SERVICE : 0,
-		ours->addressing == ROFX_LISTENER ? LONE_PORT : 0, private_data, len, err);
+	bool listener = ours->addressing == ROFX_LISTENER;
+	struct rofx *x = rofx_connect(cfg, now, name, ours, listener ? service : 0,
+		listener ? LONE_PORT : 0, private_data, len, err);
 	struct lone *l = x != NULL ? create(cfg, now, true, err) : NULL;
 
 	if (l != NULL)
@@ -69,6 +69,14 @@ lone_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side
 	else
 		rofx_destroy(x);
 	return l;
+}
+
+struct lone *
+lone_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side *ours,
+	const void *private_data, size_t len, int *err)
+{
+	return lone_connect_as(
+		cfg, now, LONE_INITIATOR, LONE_SERVICE, ours, private_data, len, err);
 }
 
 struct lone *

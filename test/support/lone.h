@@ -20,6 +20,10 @@ struct lone;
 
 struct lone *lone_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side *ours,
 	const void *private_data, size_t len, int *err);
+/* The same with a name and a service of the caller. */
+struct lone *lone_connect_as(const struct rofx_config *cfg, uint64_t now, uint32_t name,
+	uint16_t service, const struct rofx_side *ours, const void *private_data, size_t len,
+	int *err);
 struct lone *lone_lookup(
 	const struct rofx_config *cfg, uint64_t now, const struct rofx_question *q, int *err);
 struct lone *lone_listen(const struct rofx_config *cfg, uint64_t now);
