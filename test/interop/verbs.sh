@@ -14,23 +14,8 @@ for p in ibv_devinfo rping ib_write_lat; do
     command -v $p >/dev/null || skip "$p is not installed: ibverbs-utils, rdmacm-utils, perftest"
 done
 take_memory 900
-lib=$(realpath "$build/drivers/verbs/libsaker-verbs.so") port=18600
+port=18600
 table=()
-
-# at WHERE PROGRAM ARGS...: runs the program on saker WHERE. There are more programs than cores, and
-# programs poll their memory or a CQ. The sakers sleep when they have no work, so they run first.
-at() {
-    local launch=("$build/app/saker-run" --poll yield --socket "$work/$1.sock")
-    # late.so intercepts calls of the program, so it stands in front of the library.
-    [ -z "${patience-}" ] || launch=(env SAKER_POLL=yield SAKER_SOCKET="$work/$1.sock"
-        LATE_MS="$patience" LD_PRELOAD="$late:$lib")
-    shift
-    launch=(nice -n 19 timeout -k 5 120 "${launch[@]}" "$@")
-    # In the background the subshell becomes the program, so that a signal to it reaches the
-    # program.
-    [ "$BASHPID" = $$ ] || exec "${launch[@]}"
-    "${launch[@]}"
-}
 
 # between NAME PROGRAM ARGS...: runs a server at b, and a client at a, whose last argument is the
 # server's address, $to. A client that connects too early starts again.
