@@ -180,6 +180,15 @@ loop_arm(struct eng_loop *l)
 	return all;
 }
 
+static bool
+loop_refused(const struct eng_loop *l)
+{
+	for (unsigned i = 0; i < l->ntransports; i++)
+		if (eng_transport_refused(l->transports[i]))
+			return true;
+	return false;
+}
+
 static void
 loop_disarm(struct eng_loop *l)
 {
@@ -205,8 +214,9 @@ loop_sleep(struct eng_loop *l, uint64_t now, uint64_t due, bool armed, uint64_t 
 		eng_transport_slept(l->transports[i], SK_MIN(end, now + ns));
 }
 
-/* Sets the sleep flags, enables interrupts, runs one more turn, and then sleeps until an event, the
- * next deadline, or for `nap` ns if a frame may arrive without an event. A producer of work
+/* Sets the sleep flags, enables interrupts, runs one more turn, and then sleeps until an event or
+ * the next deadline. It sleeps for at most `nap` ns if a frame may arrive without an event, or if a
+ * port does not accept frames, such as a vhost port while its peer ends. A producer of work
  * publishes it before it reads the flags; because of the fence, either the producer sees a flag, or
  * the turn sees the work. Returns whether the turn found work; the loop then does not sleep. */
 static bool
@@ -227,7 +237,7 @@ loop_nap(struct eng_loop *l, uint64_t nap)
 	work |= all_rung(l);
 	due = loop_deadline(e, l);
 	if (!work && due > now && !__atomic_load_n(&e->stop, __ATOMIC_ACQUIRE))
-		loop_sleep(l, now, due, armed, nap);
+		loop_sleep(l, now, due, armed && !loop_refused(l), nap);
 	loop_disarm(l);
 	all_sleep(l, false);
 	__atomic_fetch_and(&e->sleeping, ~(1u << l->index), __ATOMIC_SEQ_CST);

@@ -456,11 +456,17 @@ eng_transport_deadline(const struct eng_transport *t)
 {
 	uint64_t due = SK_MIN(tcp_stack_deadline(t->tcp), net_deadline(t->net));
 
-	if (t->tx_waiting > 0 || t->loop_head != t->loop_tail || !TAILQ_EMPTY(&t->pending))
+	if (t->loop_head != t->loop_tail || !TAILQ_EMPTY(&t->pending))
 		return 0;
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		due = SK_MIN(due, t->packet_links[k]->deadline(t));
 	return SK_MIN(due, sk_wheel_next(&t->wheel));
+}
+
+bool
+eng_transport_refused(const struct eng_transport *t)
+{
+	return t->tx_waiting > 0;
 }
 
 const uint64_t *

@@ -304,6 +304,29 @@ Test(engine_sleep, a_port_without_a_link_takes_naps)
 	finish();
 }
 
+/* The queue of a vhost port whose peer ends accepts no frame, for as long as the peer's end takes. */
+Test(engine_sleep, a_port_that_accepts_no_frames_leaves_the_loop_naps)
+{
+	unsigned mine = 0;
+	uint64_t naps;
+	void *sent;
+
+	prepare();
+	while (rte_ring_enqueue(rig.back, &rig) == 0) /* no frame: only this test takes it out */
+		mine++;
+	run(); /* the instance announces its address */
+	exchange();
+	wait_for_naps();
+	for (; mine > 0; mine--)
+		cr_assert(rte_ring_dequeue(rig.back, &sent) == 0 && sent == &rig);
+	while (rte_ring_empty(rig.back))
+		sched_yield();
+	naps = stats().naps;
+	exchange();
+	cr_assert_leq(stats().naps, naps + 1, "the loop takes naps though the frame has left");
+	finish();
+}
+
 static void
 only_naps(unsigned requests)
 {
