@@ -210,7 +210,7 @@ victim() { # victim KIND
     mkfifo "$work/orders" "$work/answers"
     exec 7<>"$work/orders" 8<>"$work/answers" # opens without waiting for the other ends
     taskset -c 1 chrt -r 10 "$build/test/hostile/victim" "$where" "$addr" $port $transport \
-        <"$work/orders" >"$work/answers" 2>"$work/victim.log" 7>&- 8>&- &
+        <"$work/orders" >"$work/answers" 2>>"$work/victim.log" 7>&- 8>&- &
     pid[victim]=$!
     answer_within 60 && [ "${answer[0]}" = ready ]
 }
@@ -360,6 +360,7 @@ one_round() { # one_round WORD...
     local what
     if ! attack "$@"; then
         trouble="the attack failed: ${answer[*]}, $(tail -qn 1 "$work"/peer.log 2>/dev/null)"
+        trouble+=" $(grep -v "^[>a]" "$work/victim.log" | tail -n 1)"
         return 1
     fi
     for what in reads pong; do

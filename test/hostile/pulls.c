@@ -240,8 +240,10 @@ peer_join(struct peer *q, uint32_t cid)
 		hostile_rest(p.h, 1000);
 	if (q->fd < 0)
 		return q->fd;
-	q->x = lone_connect_as(
-		&cfg, raw_now(), (uint32_t)getpid() << 8 | cid, p.h->port, &ours, NULL, 0, &rc);
+	/* The victim's process runs the attack in each round. saker would take the name of an
+	 * earlier round for a repetition of that round's exchange. */
+	q->x = lone_connect_as(&cfg, raw_now(), (uint32_t)raw_now() ^ (uint32_t)getpid() << 24,
+		p.h->port, &ours, NULL, 0, &rc);
 	if (q->x == NULL)
 		return rc;
 	while ((rc = exchange_turn(q)) == 0 && raw_now() < end) {
