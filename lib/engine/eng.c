@@ -61,6 +61,15 @@ wake_loop(void *arg, unsigned loop)
 }
 
 static int
+watch_doorbell(void *arg, int fd, bool watch)
+{
+	if (watch)
+		return eng_doorbell_watch(arg, fd);
+	eng_doorbell_unwatch(arg, fd);
+	return 0;
+}
+
+static int
 make_control(struct eng *e, char *err, size_t errlen)
 {
 	struct eng_control_args args = {
@@ -68,6 +77,7 @@ make_control(struct eng *e, char *err, size_t errlen)
 		.rcu = e->qsbr,
 		.mrs = e->mrs,
 		.wake = wake_loop,
+		.doorbell = watch_doorbell,
 		.wake_arg = e,
 		.pages = e->pages,
 	};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions that stages of every kind use: counters, waking, rings between stages, the RDMA MTU. */
+#include <errno.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <rte_ring.h>
@@ -28,6 +30,29 @@ eng_wake(struct eng *e, uint32_t loops)
 
 		(void)n; /* EAGAIN: the counter is full, so the loops are being woken already */
 	}
+}
+
+int
+eng_doorbell_watch(struct eng *e, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+
+	for (unsigned k = 0; k < e->cfg.nloops; k++) {
+		if (epoll_ctl(e->loops[k].epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {
+			int error = errno;
+
+			eng_doorbell_unwatch(e, fd);
+			return -error;
+		}
+	}
+	return 0;
+}
+
+void
+eng_doorbell_unwatch(struct eng *e, int fd)
+{
+	for (unsigned k = 0; k < e->cfg.nloops; k++)
+		epoll_ctl(e->loops[k].epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
 struct rte_ring *

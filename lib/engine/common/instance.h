@@ -100,7 +100,10 @@ struct eng_control_args {
 	/* Wakes loop `loop`, which may be asleep while there is work for it. The control stage
 	 * calls it from any thread. May be NULL. */
 	void (*wake)(void *arg, unsigned loop);
-	void *wake_arg;
+	/* Watches the eventfd of a client's doorbell with eng_doorbell_watch(), or ends that.
+	 * Returns 0 or -errno. The socket's thread calls it. NULL: no loop sleeps. */
+	int (*doorbell)(void *arg, int fd, bool watch);
+	void *wake_arg; /* for both */
 	/* Fetches missing pages of memory that clients pass. NULL: no memory is watched. */
 	struct eng_pages *pages;
 };
@@ -129,6 +132,13 @@ struct eng {
 /* Wakes the loops of the set `loops` (bit k: loop k) that sleep. If none does, the call costs a
  * fence and a load. Callable from any thread. */
 void eng_wake(struct eng *e, uint32_t loops);
+/* Makes each write to the eventfd `fd` wake the loops that sleep; nobody reads it. A client may
+ * have `fd`, too: the events name no client, so that one that comes late wakes a loop and no more.
+ * Callable from any thread. Returns 0, or -errno of epoll_ctl(2). */
+int eng_doorbell_watch(struct eng *e, int fd);
+/* Withdraws eng_doorbell_watch(). Without it, `fd` stays watched after it is closed, for as long as
+ * the client has it. */
+void eng_doorbell_unwatch(struct eng *e, int fd);
 
 /* Creates a single-producer single-consumer ring of `count` elements of `esize` bytes between two
  * stages. Its name consists of the number of the instance, `kind`, `a` and `b`. Returns NULL, with

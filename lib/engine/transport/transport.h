@@ -30,8 +30,8 @@ bool eng_transport_tx(struct eng_transport *t, uint64_t now);
 /* Returns the time at which the stage has to be polled although nothing arrives; 0: immediately.
  * Frames that a port does not accept have no time: see eng_transport_refused(). */
 uint64_t eng_transport_deadline(const struct eng_transport *t);
-/* Returns whether a port has not accepted all frames. Nothing reports that it would, so the loop has
- * to try again. */
+/* Returns whether a port has not accepted all frames. Nothing reports when it would, so the loop
+ * has to try again. */
 bool eng_transport_refused(const struct eng_transport *t);
 /* Returns the stage's counters of `list`, [list->count], or NULL when it has none. Any thread may
  * read them, with relaxed atomic loads. */

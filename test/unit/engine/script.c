@@ -4,9 +4,12 @@
 #include "script.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "../../../lib/engine/common/objects.h"
 #include "../../../lib/engine/control/cm/cm.h"
@@ -55,14 +58,28 @@ defaults(struct eng_config *cfg)
 		.ord = 32};
 }
 
+/* Does the same as eng_doorbell_watch() and eng_doorbell_unwatch(). */
+static int
+script_doorbell(void *arg, int fd, bool watch)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+	const struct script *s = arg;
+
+	return epoll_ctl(s->doorbells, watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &ev) == 0
+		       ? 0
+		       : -errno;
+}
+
 struct script *
 script_new(void (*tweak)(struct eng_config *cfg))
 {
 	static const struct sk_key key = {{1, 2}};
 	struct script *s = calloc(1, sizeof(*s));
-	struct eng_control_args a = {.cfg = &s->cfg};
+	struct eng_control_args a = {.cfg = &s->cfg, .doorbell = script_doorbell, .wake_arg = s};
 	char err[256];
 
+	s->doorbells = epoll_create1(EPOLL_CLOEXEC);
+	cr_assert_geq(s->doorbells, 0);
 	s->hold = s->fail = -1;
 	memset(s->attached, 0xff, sizeof(s->attached));
 	defaults(&s->cfg);
@@ -171,6 +188,7 @@ script_destroy(struct script *s)
 	}
 	rd_mr_table_destroy(s->mrs);
 	free(s->rcu);
+	close(s->doorbells);
 	free(s);
 }
 

@@ -29,6 +29,7 @@ struct script {
 	struct rte_ring *from[SCRIPT_TRANSPORTS + SCRIPT_STAGES];
 	struct rte_rcu_qsbr *rcu;
 	struct rd_mr_table *mrs;
+	int doorbells; /* the epoll set in which a loop would watch the doorbells of clients */
 	uint64_t now;
 	bool reader_busy; /* the loops pass no quiet point */
 	/* Commands in the order in which they came. */

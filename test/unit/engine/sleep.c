@@ -243,6 +243,36 @@ Test(engine_sleep, a_frame_ends_the_sleep)
 	finish();
 }
 
+/* The client keeps the eventfd, so that closing it would not remove it from the epoll set. */
+Test(engine_sleep, a_doorbell_ends_the_sleep_until_its_client_has_left)
+{
+	static const uint64_t one = 1;
+	int bell = eventfd(0, EFD_NONBLOCK), kept = dup(bell);
+	uint64_t before, sleeps;
+
+	prepare();
+	run();
+	cr_assert(bell >= 0 && kept >= 0 && eng_doorbell_watch(rig.e, bell) == 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		before = stats().wakes;
+		while (stats().wakes == before) {
+			cr_assert_eq(write(kept, &one, sizeof(one)), (ssize_t)sizeof(one));
+			sched_yield();
+		}
+	}
+	eng_doorbell_unwatch(rig.e, bell);
+	close(bell);
+	for (sleeps = stats().sleeps; stats().sleeps < sleeps + 2;)
+		sched_yield(); /* the last event has been seen */
+	before = stats().wakes;
+	cr_assert_eq(write(kept, &one, sizeof(one)), (ssize_t)sizeof(one));
+	for (sleeps = stats().sleeps; stats().sleeps < sleeps + 2;)
+		sched_yield();
+	cr_assert_eq(stats().wakes, before);
+	close(kept);
+	finish();
+}
+
 static uint64_t sleeps_before_frame;
 
 static void
@@ -304,7 +334,7 @@ Test(engine_sleep, a_port_without_a_link_takes_naps)
 	finish();
 }
 
-/* The queue of a vhost port whose peer ends accepts no frame, for as long as the peer's end takes. */
+/* The queue of a vhost port whose peer ends accepts no frame, for as long as that takes. */
 Test(engine_sleep, a_port_that_accepts_no_frames_leaves_the_loop_naps)
 {
 	unsigned mine = 0;

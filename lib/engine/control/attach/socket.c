@@ -4,10 +4,14 @@
  * that they have exited. Mapping and unmapping take time, so the control stage, which must not
  * block, passes the memory to unmap to this thread.
  *
- * Each client has one end of a socket pair, into which it writes to wake the engine; this thread
- * watches the other end. No client has a descriptor that this thread watches, since the epoll set
- * would keep such a descriptor as long as the client does. An epoll entry names its connection by a
- * number and a generation, so an event that comes late never reaches another connection.
+ * No client has a descriptor that this thread watches, since the epoll set would keep such a
+ * descriptor as long as the client does. An epoll entry names its connection by a number and a
+ * generation, so an event that comes late never reaches another connection.
+ *
+ * The eventfd that a client writes to wake the engine is watched by the loops themselves: a thread
+ * between them would add its own wake-up to the latency of each request that finds a loop asleep.
+ * The entries of that eventfd name no client, and socket_silence() removes them before the eventfd
+ * is closed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -27,9 +31,8 @@
 #include "socket_priv.h"
 
 #define SOCK_EVENTS   16
-#define SOCK_DRAIN    16 /* wake-ups of one client that an event takes */
-#define SOCK_UNREAD   4  /* messages of a connection that is refused */
-#define SOCK_PAUSE_MS 5  /* time after which waiting connections are examined again */
+#define SOCK_UNREAD   4 /* messages of a connection that is refused */
+#define SOCK_PAUSE_MS 5 /* time after which waiting connections are examined again */
 #define SOCK_FULL_NS  (10 * 1000 * 1000l) /* pause when the process has no free descriptor */
 
 static uint64_t
@@ -58,6 +61,20 @@ socket_unwatch(struct eng_socket *s, int *fd)
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
 	close(*fd);
 	*fd = -1;
+}
+
+/* Ends that the doorbell of a connection wakes the loops, and closes it. */
+static void
+socket_silence(struct eng_socket *s, struct sock_conn *k)
+{
+	const struct eng_control_args *a = &s->c->a;
+
+	if (k->doorbell < 0)
+		return;
+	if (a->doorbell != NULL)
+		a->doorbell(a->wake_arg, k->doorbell, false);
+	close(k->doorbell);
+	k->doorbell = -1;
 }
 
 /* ---- Connections ---- */
@@ -136,7 +153,7 @@ conn_free(struct eng_socket *s, struct sock_conn *k)
 	TAILQ_REMOVE(&s->conns, k, next);
 	ctl_users_leave(&s->users, k->user, k->cl != NULL);
 	socket_unwatch(s, &k->fd);
-	socket_unwatch(s, &k->doorbell);
+	socket_silence(s, k);
 	k->used = false;
 }
 
@@ -330,15 +347,6 @@ woken(struct eng_socket *s)
 }
 
 static void
-wake_engine(struct eng_socket *s)
-{
-	const struct eng_control_args *a = &s->c->a;
-
-	for (unsigned i = 0; a->wake != NULL && i < s->c->cfg->nloops; i++)
-		a->wake(a->wake_arg, i);
-}
-
-static void
 socket_expire(struct eng_socket *s, uint64_t now)
 {
 	struct sock_conn *k, *next;
@@ -351,19 +359,6 @@ socket_expire(struct eng_socket *s, uint64_t now)
 		else if (k->cl != NULL && k->fd < 0 && !k->detached)
 			ctl_sock_close(s, k); /* eng_control_detach() had no memory before */
 	}
-}
-
-/* Takes the wake-ups that a client has written. A client that writes more than it may wake the
- * engine with keeps the rest for the next event. */
-static void
-doorbell_input(struct eng_socket *s, struct sock_conn *k)
-{
-	uint64_t v;
-
-	for (unsigned i = 0; i < SOCK_DRAIN; i++)
-		if (recv(k->doorbell, &v, sizeof(v), MSG_DONTWAIT) < 0)
-			break;
-	wake_engine(s);
 }
 
 /* Handles one event of a batch. An earlier event of the batch may have closed the connection. */
@@ -383,11 +378,6 @@ one_event(struct eng_socket *s, uint64_t source, bool *wake)
 		k = conn_of(s, source);
 		if (k != NULL && k->fd >= 0)
 			conn_input(s, k);
-		return;
-	case SOURCE_DOORBELL:
-		k = conn_of(s, source);
-		if (k != NULL)
-			doorbell_input(s, k);
 		return;
 	}
 }

@@ -11,7 +11,7 @@
 #include "socket.h"
 #include "socket_users.h"
 
-enum source_kind { SOURCE_LISTEN, SOURCE_WAKE, SOURCE_CLIENT, SOURCE_DOORBELL };
+enum source_kind { SOURCE_LISTEN, SOURCE_WAKE, SOURCE_CLIENT };
 
 /* The data of an epoll entry: the kind, the number of the connection, and its generation. */
 #define SOURCE(kind, number, generation)                                                           \
@@ -26,7 +26,7 @@ struct sock_conn {
 	uint32_t number, generation;
 	int fd;            /* -1: closed, and the client's objects are being destroyed */
 	int wake;          /* socket that wakes the client, until its ctl_client has it; or -1 */
-	int doorbell;      /* the socket into whose peer the client writes; -1 before HELLO */
+	int doorbell;      /* the eventfd that the client writes; -1 before HELLO */
 	uint64_t deadline; /* ns: for HELLO */
 	struct ctl_client *cl;
 	struct ucred cred;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,8 +11,8 @@
 #include "region_priv.h"
 #include "socket_priv.h"
 
-/* Creates a socket pair that carries wake-ups. Its ends have separate file descriptions, so a
- * client cannot make the engine's end blocking. Returns 0 or -errno. */
+/* Creates the socket pair that wakes a client. Its ends have separate file descriptions, so a
+ * client cannot make the engine's end, into which loops write, blocking. Returns 0 or -errno. */
 static int
 make_wake(int fds[2])
 {
@@ -19,8 +20,9 @@ make_wake(int fds[2])
 											  : 0;
 }
 
+/* `wake` is the client's end of the socket pair. */
 static int
-socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, const int theirs[2])
+socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int wake)
 {
 	const struct eng_config *cfg = s->c->cfg;
 	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_WELCOME};
@@ -51,31 +53,37 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, const
 	ctl_users_attached(&s->users, k->user);
 	m.size = r.size;
 	fds[0] = r.fd;
-	fds[1] = theirs[0];
-	fds[2] = theirs[1];
+	fds[1] = wake;
+	fds[2] = k->doorbell;
 	return ctl_socket_send(k->fd, &m, fds, 3);
 }
 
-/* Creates the two socket pairs of a connection, and attaches its client. Returns 0 or -errno. */
+/* Creates the eventfd of a connection's doorbell, which the client and the engine share; the engine
+ * neither reads nor writes it. Returns 0 or -errno. */
+static int
+make_doorbell(struct eng_socket *s, struct sock_conn *k)
+{
+	const struct eng_control_args *a = &s->c->a;
+
+	k->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (k->doorbell < 0)
+		return -errno;
+	return a->doorbell != NULL ? a->doorbell(a->wake_arg, k->doorbell, true) : 0;
+}
+
+/* Creates the descriptors of a connection, and attaches its client. Returns 0 or -errno. */
 static int
 socket_welcome(struct eng_socket *s, struct sock_conn *k, const char *name)
 {
-	int wake[2] = {-1, -1}, doorbell[2] = {-1, -1}, theirs[2], rc = make_wake(wake);
+	int wake[2] = {-1, -1}, rc = make_wake(wake);
 
-	if (rc == 0)
-		rc = make_wake(doorbell);
 	k->wake = wake[0];
-	k->doorbell = doorbell[0];
-	theirs[0] = wake[1];
-	theirs[1] = doorbell[1];
 	if (rc == 0)
-		rc = ctl_sock_watch(
-			s, k->doorbell, SOURCE(SOURCE_DOORBELL, k->number, k->generation));
+		rc = make_doorbell(s, k);
 	if (rc == 0)
-		rc = socket_attach(s, k, name, theirs);
-	for (unsigned i = 0; i < SK_ARRAY_LEN(theirs); i++)
-		if (theirs[i] >= 0)
-			close(theirs[i]);
+		rc = socket_attach(s, k, name, wake[1]);
+	if (wake[1] >= 0)
+		close(wake[1]);
 	if (k->wake >= 0)
 		close(k->wake);
 	k->wake = -1;
