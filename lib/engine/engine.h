@@ -577,6 +577,8 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_FALCON_REKEYED, SK_NORMAL, "a Falcon connection changed to a new SPI and key")       \
 	X(ENG_FALCON_DEVICE_KEY, SK_NORMAL, "a device key was changed (Falcon 9.2.2.3)")           \
 	X(ENG_FALL_BACK, SK_NOTICE, "a connect was repeated at MPA revision 1")                    \
+	X(ENG_CONNECT_AGAIN, SK_NOTICE,                                                            \
+		"a connect met no listener and is repeated for up to half a second")               \
 	X(ENG_REQUEST_REFUSED, SK_NOTICE,                                                          \
 		"a connect request was refused: no listener, or no free resource")                 \
 	X(ENG_REQUEST_TIMEOUT, SK_NOTICE,                                                          \

@@ -161,9 +161,9 @@ at() {
     [ "$BASHPID" = $$ ] || exec "${launch[@]}"
     "${launch[@]}"
 }
-# perftest's client over rdma_cm may connect before its server listens, and is then refused (late.c
-# has the reason). The server ends after that, so both start again, the client with a longer delay
-# (patiences, in milliseconds).
+# perftest's client over rdma_cm may connect before its server listens (late.c has the reason). If
+# the server needs more than half a second for that, the client is refused. The server ends then, so
+# both start again, the client with a longer delay (patiences, in milliseconds).
 patiences=("" 500 2000 8000)
 too_early() { # too_early NAME
     grep -qsE "REJECTED; error: (-111|8)\.|Connection refused" "$work/$1.log"

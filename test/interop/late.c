@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library to be preloaded into perftest's clients. Over rdma_cm, perftest's two sides connect
- * twice, and the server requests the second connection before it listens for it: a faster client is
- * refused and exits. This library delays each connection from the second on: by half a second, or
- * by $LATE_MS.
+ * twice, and the server requests the second connection before it listens for it: a client that is
+ * faster by half a second is refused and exits. This library delays each connection from the second
+ * on: by half a second, or by $LATE_MS.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

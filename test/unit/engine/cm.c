@@ -274,6 +274,78 @@ Test(engine_cm, failures_leave_the_qp_ready_for_another_try)
 	finish();
 }
 
+/* ---- Connect commands that meet no listener ---- */
+
+/* Passes time until the command has been repeated. Returns false if it is not, within a second. */
+static bool
+connects_again(void)
+{
+	unsigned before = script_count(s, ENG_CT_CONNECT);
+
+	for (unsigned i = 0; i < 1000 && script_count(s, ENG_CT_CONNECT) == before; i++) {
+		s->now += 1000000;
+		script_turn(s);
+	}
+	script_turns(s, 3);
+	return script_count(s, ENG_CT_CONNECT) == before + 1;
+}
+
+Test(engine_cm, a_client_that_comes_before_the_listener_is_not_refused)
+{
+	const struct eng_ctl *again;
+
+	setup();
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		transport_says(ENG_TC_FAILED, -ECONNREFUSED);
+		cr_assert_eq(do_connect(), -EISCONN);
+		cr_assert(connects_again());
+		again = script_last(s, ENG_CT_CONNECT);
+		cr_assert_eq(again->connect.tuple.rport, 5000);
+		cr_assert_eq(again->private_len, 3);
+		cr_assert_arr_eq(again->private_data, "abc", 3);
+	}
+	transport_says(ENG_TC_ESTABLISHED, 0);
+	expect(SHM_EV_ESTABLISHED);
+	cr_assert_eq(script_counter(s, ENG_CONNECT_AGAIN), 3);
+	finish();
+}
+
+Test(engine_cm, a_refusal_is_reported_when_no_listener_has_appeared_in_half_a_second)
+{
+	uint64_t begin;
+
+	setup();
+	begin = s->now;
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	do
+		transport_says(ENG_TC_FAILED, -ECONNREFUSED);
+	while (connects_again());
+	cr_assert_eq(expect(SHM_EV_UNREACHABLE).status, -ECONNREFUSED);
+	cr_assert_leq(script_counter(s, ENG_CONNECT_AGAIN), 16);
+	cr_assert_geq(script_counter(s, ENG_CONNECT_AGAIN), 8);
+	cr_assert_geq(s->now - begin, 450000000);
+	/* The QP is ready for another command, whose time is its own. */
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	transport_says(ENG_TC_FAILED, -ECONNREFUSED);
+	cr_assert(connects_again());
+	finish();
+}
+
+Test(engine_cm, a_qp_that_waits_for_a_listener_can_be_destroyed)
+{
+	setup();
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	transport_says(ENG_TC_FAILED, -ECONNREFUSED);
+	cr_assert_eq(hand_destroy(&c, SHM_QP_DESTROY, qp.body.qp.qp), 0);
+	cr_assert_not(connects_again());
+	finish();
+}
+
 Test(engine_cm, a_qp_may_be_destroyed_while_any_answer_is_missing)
 {
 	static const enum eng_ctl_type types[] = {
@@ -460,7 +532,7 @@ Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
 /* ---- The table ---- */
 
 /* The next state, one letter each; '-': not in the table, and counted; 'F': the QP is freed. */
-#define LETTERS "icosbaAwezxdWgr"
+#define LETTERS "icosbaAwezxdWgrR"
 static const char *const rows[CM_STATES] = {
 	/* CONNECTED NOT_CONNECTED UP REJECTED FAILED STARTED NOT_STARTED BOUND ACCEPTED ENDED
 	   ABORTED DELETE DELETED RESET */
@@ -479,6 +551,7 @@ static const char *const rows[CM_STATES] = {
 	[CM_WAITING] = "--W--W---W--d--",
 	[CM_GIVING_WAY] = "--sggg-----ig--",
 	[CM_RESETTING] = "--r--r---rrrr-i",
+	[CM_REFUSED] = "------------d--",
 };
 
 /* Makes a QP with the given state and with the members that the state implies. */

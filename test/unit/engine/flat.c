@@ -29,6 +29,7 @@
 #define HOME_SIZE (8u << 20)
 #define MEM_SIZE  (1u << 20)
 #define TURNS     2000000u
+#define PATIENCE  60000000000ull /* ns: for an event, which a refusal causes after half a second */
 #define PORT      7000
 
 static struct node {
@@ -165,8 +166,9 @@ static struct saker_event
 wait_event(struct node *n, enum saker_event_type type)
 {
 	struct saker_event ev = {0};
+	uint64_t end = eng_clock() + PATIENCE;
 
-	for (unsigned i = 0; i < TURNS; i++) {
+	while (eng_clock() < end) {
 		turn(NULL);
 		if (saker_event(n->s, &ev) == 1) {
 			cr_assert_eq(ev.type, type, "event %d instead of %d, status %d", ev.type,

@@ -119,6 +119,10 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 			[CM_EV_FAILED] = cm_act_dropped,
 			[CM_EV_DELETE] = cm_act_wait,
 		},
+	[CM_REFUSED] =
+		{
+			[CM_EV_DELETE] = cm_act_leave,
+		},
 	[CM_RESETTING] =
 		{
 			[CM_EV_RESET] = cm_act_reset,
@@ -292,6 +296,7 @@ static void
 conn_forget(struct eng_control *c, struct cm_conn *q)
 {
 	cm_modified_forget(c, q);
+	cm_again_drop(q);
 	free(q->outcome);
 	q->outcome = NULL;
 }

@@ -161,7 +161,22 @@ bool cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a);
 /* Sends ENG_CT_ABORT to end the attempt in progress. `how` is abort.how of that command. */
 void cm_abort(struct eng_control *c, struct cm_conn *q, int how);
 
+/* ---- cm_again.c: connect commands that meet no listener ---- */
+
+/* Keeps a copy of the command `what` (ENG_CT_CONNECT or ENG_CT_LOOKUP), which begins now. */
+void cm_again_keep(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *what);
+/* Frees it, because the command has an outcome. */
+void cm_again_drop(struct cm_conn *q);
+/* Puts the command off, because no listener has answered. Returns false when the time in which one
+ * could appear is over. cm_again_fire() repeats the command, when the timer fires. */
+bool cm_again_later(struct eng_control *c, struct cm_conn *q);
+void cm_again_fire(struct eng_control *c, struct cm_conn *q);
+
 /* ---- cm_modified.c: QPs modified by the program, and host connections ---- */
+
+/* Returns whether the QP's next attempt may begin. If not, reserves attempt_at, the next time at
+ * which one of this user may, so that attempts of the QPs of one user do not occupy the loop. */
+bool cm_attempt_is_paced(struct eng_control *c, struct cm_conn *q);
 
 /* Handles an ENG_TC_REQUEST that names a QP by its number, or requests a host connection. */
 void cm_modified_request(struct eng_control *c, const struct eng_ctl *m);

@@ -102,6 +102,7 @@ cm_act_leave(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	cm_modified_drop(c, q, ROFX_NO_QP);
 	cm_modified_forget(c, q);
+	cm_again_drop(q);
 	q->state = q->dying ? CM_DELETING : CM_RESETTING;
 	ctl_send_stage(
 		c, q->qp->stage, cm_command(c, q, q->dying ? ENG_CE_QP_DEL : ENG_CE_QP_RESET));
@@ -163,6 +164,7 @@ static bool
 to_idle(struct eng_control *c, struct cm_conn *q)
 {
 	q->state = CM_IDLE;
+	cm_again_drop(q);
 	if (leaving(q))
 		return cm_act_leave(c, q, NULL);
 	if (q->modified)
@@ -202,10 +204,13 @@ cm_act_not_opened(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return false;
 }
 
-/* Makes an unenhanced attempt after an enhanced one has failed, if the offer allows it. */
+/* Makes an unenhanced attempt after an enhanced one has failed, if the offer allows it. Repeats an
+ * attempt that no listener has answered. */
 bool
 cm_act_failed(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
+	if (m->status == -ECONNREFUSED && !leaving(q) && cm_again_later(c, q))
+		return false;
 	if (!m->connect.offer.retry)
 		return cm_act_unreachable(c, q, m);
 	sk_count(c->counters, ENG_FALL_BACK);
@@ -292,6 +297,7 @@ cm_act_start(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	struct ctl_msg *msg = cm_command(c, q, ENG_CE_QP_START);
 
 	cm_modified_drop(c, q, ROFX_CROSSED);
+	cm_again_drop(q);
 	msg->m.start = cm_start(c, q, true, &m->peer);
 	q->outcome = cm_act_outcome(q, SHM_EV_ESTABLISHED, m);
 	q->state = CM_STARTING;

@@ -103,6 +103,7 @@ cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return rc;
 	q->draft_ext = draft_ext;
 	fill_connect(cm, cm->rport, &what);
+	cm_again_keep(c, q, &what);
 	cm_start_connect(c, q, &what);
 	return 0;
 }
@@ -128,6 +129,7 @@ cm_resolve(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	fill_connect(cm, cm_kinds[q->qp->kind]->qpn_port(c), &what);
 	what.connect.tuple.lport = 0;
 	what.connect.service = cm->rport;
+	cm_again_keep(c, q, &what);
 	cm_start_connect(c, q, &what);
 	return 0;
 }

@@ -193,10 +193,8 @@ cm_modified_fail(struct eng_control *c, struct cm_conn *q)
 	rearm(c, q);
 }
 
-/* Returns whether the attempt may begin. If not, reserves the next time at which one of this user
- * may, so that attempts of the QPs of one user do not occupy the loop. */
-static bool
-attempt_is_paced(struct eng_control *c, struct cm_conn *q)
+bool
+cm_attempt_is_paced(struct eng_control *c, struct cm_conn *q)
 {
 	struct ctl_user *u = &c->users[q->client != NULL ? q->client->eng.user : SK_USER_INSTANCE];
 
@@ -218,12 +216,16 @@ cm_modified_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 		sk_timer_set(&c->wheel, timer, now + RETRY_NS);
 		return;
 	}
+	if (q->state == CM_REFUSED) {
+		cm_again_fire(c, q);
+		return;
+	}
 	if (q->waits && now >= q->patience_end) {
 		cm_modified_fail(c, q);
 		return;
 	}
 	if (q->state == CM_WAITING && now >= q->attempt_at) {
-		if (attempt_is_paced(c, q))
+		if (cm_attempt_is_paced(c, q))
 			attempt(c, q);
 	} else if (q->state == CM_OPENING && now >= q->attempt_end) {
 		cm_abort(c, q, 0);

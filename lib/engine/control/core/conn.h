@@ -28,6 +28,7 @@ enum cm_state {
 	CM_GIVING_WAY, /* waits for the answer to ENG_CT_ABORT, then accepts `request` */
 	/* Any QP: */
 	CM_RESETTING, /* waits for the answer to ENG_CE_QP_RESET */
+	CM_REFUSED,   /* no listener answered; the client's command is repeated after a pause */
 	CM_STATES
 };
 
@@ -52,8 +53,17 @@ struct cm_conn {
 	struct ctl_op *reset;       /* the command that resets the QP, or NULL */
 	struct ctl_event *outcome;  /* event for the client, sent when the connection is bound */
 	struct cm_request *request; /* the request that the QP accepts, or NULL */
+	/* A copy of the client's command to connect, until the attempt has an outcome, or NULL. Up
+	 * to the time again_end (ns), an attempt that no listener answers is repeated. */
+	struct eng_ctl *again;
+	uint64_t again_end;
 	/* An ENG_TC_FAILED that returns behind the last command about the connection, or NULL. */
 	struct eng_ctl *held;
+	/* Of repeated attempts. Times in ns: the next attempt; the pause after it, should it fail.
+	 */
+	struct sk_timer timer;
+	uint64_t attempt_at, pause;
+	bool reserved; /* attempt_at is a time that the user's attempts have left */
 	/* Frees the QP or host connection that contains this, when no message about it is in a
 	 * ring. */
 	void (*free)(struct eng_control *c, struct cm_conn *conn);
@@ -62,13 +72,11 @@ struct cm_conn {
 	bool given_up; /* no attempt follows */
 	bool waits;    /* the QP has work and no connection */
 	bool unopened; /* the connection has ended before it carried any message */
-	bool reserved; /* attempt_at is a time that the user's attempts have left */
 	/* The attributes that the program has set; `state` is the last state, or RESET. */
 	struct shm_qp_move move;
-	struct sk_timer timer;
-	/* Times in ns: the next attempt; the pause after it, should it fail; the end of the attempt
-	 * in progress; the end of the time for the peer to appear (the patience). */
-	uint64_t attempt_at, pause, attempt_end, patience_end;
+	/* Times in ns: the end of the attempt in progress; the end of the time for the peer to
+	 * appear (the patience). */
+	uint64_t attempt_end, patience_end;
 };
 
 /* The functions of the connection manager that the registry calls. */
