@@ -36,6 +36,7 @@ enum cm_state {
 	CM_CLOSING = 1 << 9, /* the program called rdma_disconnect() */
 	CM_CLOSED = 1 << 10,
 	CM_REMOVED = 1 << 11, /* the engine has gone */
+	CM_ENDING = 1 << 12,  /* the program called rdma_destroy_id() */
 };
 #define CM_CONNECTED (CM_ESTABLISHED | CM_CLOSING)
 

@@ -218,12 +218,15 @@ handler_request(const struct vb_attachment *a, const struct saker_event *ev)
 
 /* ---- The end of the engine ---- */
 
+/* rdma_destroy_id() has dropped the events of an id in CM_ENDING and waits until the program has
+ * acknowledged those that it has fetched: an event more might never be fetched. */
 static void
 removed(struct cm_id *id, void *attachment)
 {
 	struct cm_event *e;
 
-	if (id->id.verbs == NULL || id->epoch != vb_cm_epoch() || id->state == CM_REMOVED ||
+	if (id->id.verbs == NULL || id->epoch != vb_cm_epoch() ||
+		(id->state & (CM_REMOVED | CM_ENDING)) != 0 ||
 		vb_context(id->id.verbs)->at != attachment)
 		return;
 	id->state = CM_REMOVED;

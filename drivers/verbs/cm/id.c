@@ -182,7 +182,7 @@ id_cancel(struct cm_id *id)
 	if (id->state == CM_REQUEST)
 		saker_reject(vb_context(id->id.verbs)->saker, id->request, NULL, 0);
 	vb_cm_lock();
-	id->state = CM_CLOSED;
+	id->state = CM_ENDING;
 	vb_cm_unlock();
 	vb_events_unlock();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ids, listeners and devices of librdmacm when the saker goes and another one takes its place. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -103,6 +104,36 @@ Test(cm_restart, without_such_a_listener_nobody_waits_for_the_next_saker)
 	fake_expect(ch2, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	fake_destroy(bound, ch);
 	fake_destroy(id, ch2);
+	nothing_old_is_left();
+}
+
+static void *
+id_end(void *id)
+{
+	rdma_destroy_id(id);
+	return NULL;
+}
+
+/* Nobody need fetch it, and rdma_destroy_id() would wait for its acknowledgement. */
+Test(cm_restart, an_id_that_is_being_destroyed_has_no_event_of_the_removal)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_event *ev;
+	struct rdma_cm_id *id;
+	pthread_t t;
+
+	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, fake_addr("192.0.2.9", 1), 100), 0);
+	ev = fake_next(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_assert_eq(rdma_resolve_route(id, 100), 0);
+	cr_assert_eq(pthread_create(&t, NULL, id_end, id), 0);
+	while (fake_readable(ch)) /* the call drops the event ROUTE_RESOLVED */
+		usleep(1000);
+	fake_restart(stop);
+	cr_assert_not(fake_readable(ch));
+	rdma_ack_cm_event(ev);
+	pthread_join(t, NULL);
+	rdma_destroy_event_channel(ch);
 	nothing_old_is_left();
 }
 
