@@ -58,20 +58,53 @@ listener_lost(struct cm_id *id)
 	vb_cm_event_raise(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
-static void
+/* Moves the id's listener to the attachment. Returns false, and changes nothing, when the saker of
+ * the attachment has gone as well. Call with the events' lock held. */
+static bool
+listener_move(struct cm_id *id, struct vb_attachment *a)
+{
+	uint32_t backlog = id->state == CM_LISTENING ? id->backlog : CM_BACKLOG_MAX;
+	struct vb_attachment *old = id->listens_on;
+	struct saker_listener *l = id->listener;
+	int rc = vb_rc(vb_cm_listen_on(id, a, backlog), "listening again");
+
+	if (rc == 0) {
+		saker_unlisten(l);
+		vb_attachment_release(old);
+		return true;
+	}
+	if (saker_gone(a->saker))
+		return false;
+	vb_cm_unlisten(id);
+	listener_lost(id);
+	return true;
+}
+
+/* Returns false when the saker of the attachment has gone. */
+static bool
 listen_all(struct vb_attachment *a)
 {
 	struct cm_id *id;
 
 	vb_events_lock();
-	while ((id = left_find()) != NULL) {
-		uint32_t backlog = id->state == CM_LISTENING ? id->backlog : CM_BACKLOG_MAX;
-
-		vb_cm_unlisten(id);
-		if (vb_rc(vb_cm_listen_on(id, a, backlog), "listening again") != 0)
-			listener_lost(id);
-	}
+	do
+		id = left_find();
+	while (id != NULL && listener_move(id, a));
 	vb_events_unlock();
+	return id == NULL;
+}
+
+/* Looks for a saker once. Returns whether all listeners listen there. */
+static bool
+listen_next(void)
+{
+	struct vb_attachment *a = saker_look(NULL) == 0 ? vb_attach() : NULL;
+	bool all = a != NULL && vb_cm_listen_devices() == 0 && vb_cm_handler_start(a) == 0 &&
+		   listen_all(a);
+
+	if (a != NULL)
+		vb_attachment_release(a);
+	return all;
 }
 
 void
@@ -79,14 +112,7 @@ vb_cm_listen_again(int stop)
 {
 	struct pollfd p = {.fd = stop, .events = POLLIN};
 
-	while (left_any()) {
-		struct vb_attachment *a = saker_look(NULL) == 0 ? vb_attach() : NULL;
-
-		if (a != NULL && vb_cm_listen_devices() == 0 && vb_cm_handler_start(a) == 0)
-			listen_all(a);
-		else if (poll(&p, 1, AGAIN_MS) > 0)
+	while (left_any())
+		if (!listen_next() && poll(&p, 1, AGAIN_MS) > 0)
 			return;
-		if (a != NULL)
-			vb_attachment_release(a);
-	}
 }

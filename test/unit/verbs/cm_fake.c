@@ -393,6 +393,18 @@ saker_disconnect(struct saker_qp *qp, bool abortive)
 	return fake.answer;
 }
 
+/* Call with vb_events_lock() held. */
+static void
+next_saker(void)
+{
+	const struct saker_event gone = {.type = SAKER_EV_ENGINE_GONE, .status = -EPIPE};
+
+	now->gone = true;
+	handler(now, &gone);
+	now++;
+	cr_assert_lt(now - attachments, SAKERS);
+}
+
 static int
 listener(const struct sk_addr *addr, uint16_t port, uint32_t backlog, void *user,
 	struct saker_listener **out)
@@ -405,6 +417,11 @@ listener(const struct sk_addr *addr, uint16_t port, uint32_t backlog, void *user
 	if (fake.ports_in_use > 0) {
 		fake.ports_in_use--;
 		return -EADDRINUSE;
+	}
+	if (fake.listens_end > 0) {
+		fake.listens_end--;
+		next_saker();
+		return -EPIPE;
 	}
 	if (fake.answer < 0)
 		return fake.answer;
@@ -472,12 +489,9 @@ fake_event(const struct saker_event *ev)
 void
 fake_restart(int stop)
 {
-	const struct saker_event gone = {.type = SAKER_EV_ENGINE_GONE, .status = -EPIPE};
-
-	now->gone = true;
-	fake_event(&gone);
-	now++;
-	cr_assert_lt(now - attachments, SAKERS);
+	vb_events_lock();
+	next_saker();
+	vb_events_unlock();
 	handler_gone(stop);
 }
 

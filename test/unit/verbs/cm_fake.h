@@ -27,6 +27,8 @@ struct fake {
 	int answer;
 	/* The number of next calls of saker_listen() that return -EADDRINUSE. */
 	unsigned ports_in_use;
+	/* The number of next calls of saker_listen() during which the saker ends. */
+	unsigned listens_end;
 	/* Called at the end of saker_connect() and saker_accept(), as if the engine answered at
 	 * once. May be NULL. */
 	void (*at_once)(struct saker_qp *qp);

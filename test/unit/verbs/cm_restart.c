@@ -77,6 +77,28 @@ Test(cm_restart, a_listener_that_the_next_saker_refuses_is_removed)
 	nothing_old_is_left();
 }
 
+Test(cm_restart, a_listener_survives_a_saker_that_ends_at_once)
+{
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *wild = fake_passive(&ch, "0.0.0.0");
+	struct rdma_cm_event *ev;
+	struct rdma_cm_id *id;
+	unsigned before = fake.listens;
+
+	fake.listens_end = 1;
+	fake_restart(stop);
+	cr_assert_eq(fake.listens, before + 2);
+	cr_assert_eq(fake.unlistens, 1);
+	cr_assert_not(fake_readable(ch));
+	fake_request(SAKER_IWARP, 77);
+	ev = fake_next(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	id = ev->id;
+	rdma_ack_cm_event(ev);
+	fake_destroy(id, NULL);
+	fake_destroy(wild, ch);
+	nothing_old_is_left();
+}
+
 Test(cm_restart, the_end_of_the_process_ends_the_wait_for_the_next_saker)
 {
 	const uint64_t one = 1;
