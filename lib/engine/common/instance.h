@@ -46,6 +46,7 @@ struct eng_port {
 	/* The driver connects to its peer only when the port starts (port_again.c). While `again`
 	 * (atomic) is set, `gone` means that the port starts again. */
 	bool connects, again;
+	unsigned connecting;        /* calls of eng_ports_look() until the first link */
 	uint16_t most_segs;         /* segments of a frame that is not for TSO; 0: any number */
 	struct eng_port_intr *intr; /* its receive interrupts; NULL: none, or not used */
 	/* A port may have fewer queues than there are transport stages. A stage below rx_queues

@@ -437,7 +437,9 @@ eng_ports_look(struct eng *e)
 		if (!p->started || rte_eth_link_get_nowait(p->id, &link) != 0)
 			continue;
 		down = link.link_status == RTE_ETH_LINK_DOWN;
-		if (down && __atomic_load_n(&p->down, __ATOMIC_RELAXED))
+		if (!down)
+			p->connecting = 0;
+		else if (__atomic_load_n(&p->down, __ATOMIC_RELAXED))
 			eng_port_again_begin(e, i);
 		if (down == __atomic_load_n(&p->down, __ATOMIC_RELAXED))
 			continue;

@@ -5,6 +5,12 @@
  * connect it to the next server. Both replace what the loops call, so that no stage may use the
  * port meanwhile: they take note of p->gone as for a removed device, but connections stay, and
  * repair what they lose.
+ *
+ * A port that has started has a connection to the server, but no link until the two have exchanged
+ * some messages. A server with little time on its core may need seconds for that. It must not find
+ * the connection closed when it accepts it: the driver of DPDK 22.11 then closes a descriptor that
+ * EAL still watches, and EAL ends the server's process. A server that is not ready closes the
+ * connection itself.
  */
 #include <string.h>
 
@@ -12,6 +18,9 @@
 
 #include "../../base/log.h"
 #include "transport_priv.h"
+
+/* Calls of eng_ports_look(), one per second, that a connection may take until there is a link. */
+#define CONNECT_LOOKS 30
 
 void
 eng_port_again_watch(struct eng *e, unsigned i)
@@ -23,6 +32,7 @@ eng_port_again_watch(struct eng *e, unsigned i)
 		      strcmp(info.driver_name, "net_memif") == 0 &&
 		      strstr(p->args, "role=server") == NULL &&
 		      strstr(p->args, "role=master") == NULL;
+	p->connecting = CONNECT_LOOKS;
 }
 
 void
@@ -32,6 +42,10 @@ eng_port_again_begin(struct eng *e, unsigned i)
 
 	if (!p->connects)
 		return;
+	if (p->connecting > 0 && eng_port_peer_open(p->args)) {
+		p->connecting--;
+		return;
+	}
 	p->looks = 0;
 	__atomic_store_n(&p->again, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->gone, true, __ATOMIC_RELEASE);
@@ -50,6 +64,7 @@ eng_port_again_look(struct eng *e, unsigned i)
 		(void)rte_eth_dev_stop(p->id);
 	if (rte_eth_dev_start(p->id) != 0)
 		return;
+	p->connecting = CONNECT_LOOKS;
 	__atomic_store_n(&p->again, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->left, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->gone, false, __ATOMIC_RELEASE);

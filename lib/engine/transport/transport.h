@@ -79,11 +79,17 @@ void eng_port_release(struct eng *e, unsigned i);
 
 /* Finds out whether port `i`, which runs, has to start again after it has lost its peer. */
 void eng_port_again_watch(struct eng *e, unsigned i);
-/* Called for a port that has lost its link: takes it out of use, if it has to start again. */
+/* Called for a port without a link: takes it out of use, if it has to start again. */
 void eng_port_again_begin(struct eng *e, unsigned i);
 /* Called for a port that was taken out of use: starts it, once no stage uses it any more. A port
  * that cannot start yet stays out of use until the next call. */
 void eng_port_again_look(struct eng *e, unsigned i);
+
+/* ---- port_peer.c ---- */
+
+/* Returns whether this process has a connection to the server of a port of net_memif that has these
+ * arguments. */
+bool eng_port_peer_open(const char *args);
 
 /* ---- home.c ---- */
 

@@ -8,7 +8,12 @@
 #include <limits.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "../../../lib/base/mem.h"
 #include "../../../lib/engine/transport/transport.h"
@@ -36,7 +41,7 @@ static struct driver {
 	bool refuses_rss, mtu_late, mtu_never, running, configured;
 	int allmulticast, groups, promiscuous; /* results */
 	const uint8_t *key;                    /* that it uses, if it reports one */
-	bool no_key, keeps_table;
+	bool no_key, keeps_table, peer_open;
 	enum rte_eth_fc_mode pause;
 	struct rte_eth_conf conf;
 	struct rte_ether_addr group[8];
@@ -190,6 +195,14 @@ WRAP(rte_eth_dev_callback_register, uint16_t port, enum rte_eth_event_type type,
 		driver.report_arg = arg;
 	}
 	return 0;
+}
+
+bool __real_eng_port_peer_open(const char *args);
+bool __wrap_eng_port_peer_open(const char *args);
+bool
+__wrap_eng_port_peer_open(const char *args)
+{
+	return driver.peer_open;
 }
 
 WRAP(rte_eth_dev_callback_unregister, uint16_t port, enum rte_eth_event_type type,
@@ -553,6 +566,7 @@ a_peer_that_comes_back(enum saker_transport transport)
 	frig_start(NULL);
 	frig_connect_over(transport);
 	frig_works();
+	looks(1);
 	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
 	looks(2);
 	cr_assert_eq(eng_port_attach(frig.n[0].e, 0, err, sizeof(err)), -EEXIST);
@@ -582,6 +596,56 @@ Test(engine_port, falcon_connections_outlive_a_port_that_starts_again)
 	a_peer_that_comes_back(SAKER_FALCON);
 }
 
+/* net_memif ends a server that accepts a connection after its client has closed it. */
+Test(engine_port, a_slow_server_does_not_lose_the_connection_of_a_port_that_starts)
+{
+	driver = (struct driver){.own = true, .name = "net_memif", .peer_open = true};
+	frig_start(NULL);
+	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
+	looks(20);
+	cr_assert_eq(driver.starts, 1, "at first");
+	cr_assert_eq(rte_eth_dev_set_link_up(frig.p.port[0]), 0);
+	looks(1);
+	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
+	looks(3);
+	cr_assert_eq(driver.starts, 2, "a link that has been up is not awaited");
+	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
+	looks(20);
+	cr_assert_eq(driver.starts, 2, "and later");
+	driver.peer_open = false;
+	looks(2);
+	cr_assert_eq(driver.starts, 3, "the server refuses");
+	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
+	driver.peer_open = true;
+	looks(40);
+	cr_assert_eq(driver.starts, 4, "the server does not answer");
+	frig_stop();
+	driver = (struct driver){0};
+}
+
+Test(engine_port, the_connection_of_a_memif_port_is_found_by_its_socket)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char name[64], args[128];
+	socklen_t len;
+	int server = socket(AF_UNIX, SOCK_SEQPACKET, 0), fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	snprintf(name, sizeof(name), "/tmp/saker-unit-%d", getpid());
+	snprintf(args, sizeof(args), "role=client,xsocket=a,socket=%s,zero-copy=no", name);
+	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "%s", name); /* an abstract name */
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	cr_assert_eq(bind(server, (struct sockaddr *)&un, len), 0);
+	cr_assert_eq(listen(server, 1), 0);
+	cr_assert_not(__real_eng_port_peer_open(args));
+	cr_assert_eq(connect(fd, (struct sockaddr *)&un, len), 0);
+	cr_assert(__real_eng_port_peer_open(args), "not accepted yet");
+	cr_assert_not(__real_eng_port_peer_open("role=client"));
+	args[strlen(args) - strlen("0,zero-copy=no")] = '\0';
+	cr_assert_not(__real_eng_port_peer_open(args), "a part of the name");
+	close(fd);
+	close(server);
+}
+
 Test(engine_port, a_port_of_another_driver_waits_for_its_link)
 {
 	driver = (struct driver){.own = true};
@@ -601,6 +665,7 @@ Test(engine_port, an_engine_ends_cleanly_while_its_port_starts_again)
 {
 	driver = (struct driver){.own = true, .name = "net_memif", .fail = UINT_MAX};
 	frig_start(NULL);
+	looks(1);
 	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
 	looks(4);
 	frig_stop();
