@@ -22,6 +22,8 @@
 #define KEPT    8  /* clients whose descriptors and memory are kept after their end */
 #define REGIONS 55 /* REGIONs of a flood */
 #define BYTES   32768u
+/* The exit status of a life of churn for which saker had no place. */
+#define NO_PLACE 77
 
 static uint64_t chaos_rng;
 
@@ -277,7 +279,7 @@ churn_life(struct hostile *h)
 	int rc = raw_attach(&h->c, h->where, true);
 
 	if (rc == -EUSERS)
-		return 77;
+		return NO_PLACE;
 	if (!churn_step("attach", rc) || !churn_step("PD", raw_pd(&h->c, &pd)) ||
 		!churn_step("CQ", raw_cq(&h->c, 64, &cq)) ||
 		!churn_step("first QP", raw_qp(&h->c, pd, &cq, 16, SHM_IWARP, &qp[0])) ||
@@ -315,6 +317,18 @@ churn_life(struct hostile *h)
 	}
 }
 
+/* Returns 0, or -EIO for the status of a life that failed, and reports a signal. */
+static int
+churn_ended(int status)
+{
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == NO_PLACE ? 0 : -EIO;
+	if (WTERMSIG(status) == SIGKILL)
+		return 0;
+	fprintf(stderr, "churn: signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return -EIO;
+}
+
 /* Runs one client after the other, each in a process of its own. Prints the number of those that
  * ran, and of those that found no place. */
 int
@@ -337,10 +351,9 @@ attack_churn(struct hostile *h)
 		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 			;
 		h->done++;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		failed = churn_ended(status);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == NO_PLACE)
 			h->refused++;
-		else if (WIFEXITED(status) ? WEXITSTATUS(status) != 0 : WTERMSIG(status) != SIGKILL)
-			failed = -EIO;
 	}
 	return failed;
 }
