@@ -21,7 +21,9 @@ complete checksums and no segments larger than the MTU. Without `nosiw` it gets 
 virtio-packed. All of them are on one hub, the virtio ones on taps pmd0, pmd1 in the caller's
 network namespace. They belong to vfio-pci behind an IOMMU, and to uio_pci_generic where the model
 does not work so. Their PCI addresses and -device options are in /share/pmd. They need QEMU of
-bookworm-backports, which `guest.py backports` fetches and unpacks beside the guests.
+bookworm-backports, which `guest.py backports` fetches and unpacks beside the guests. With
+`,kernel` the NICs stay with the kernel's driver, no huge pages are reserved, and EAL has all its
+drivers, as on a host where nothing has been prepared.
 `ivshmem=FILE` is no NIC but an ivshmem-plain device whose memory is FILE, with the file's size.
 Where FILE is a socket, it is an ivshmem-doorbell device whose server listens there, and with `,irq`
 one whose interrupts saker-irqd can have: it has 8 vectors, and the guest an IOMMU.
@@ -265,8 +267,9 @@ class Pmd:
 
     def __init__(self, index, text):
         parts = text.partition("=")[2].split(",")
-        self.index, self.model = index, parts[0]
-        self.options = "".join("," + p.replace("mtu=", "host_mtu=") for p in parts[1:])
+        self.index, self.model, self.kernel = index, parts[0], "kernel" in parts
+        self.options = "".join("," + p.replace("mtu=", "host_mtu=") for p in parts[1:]
+                               if p != "kernel")
         self.mac = f"52:54:00:5a:50:{index + 1:02x}"
         self.port = self.model != "e1000"
         self.address = f"0000:{index + 1:02x}:00.0" if self.port else f"0000:00:{index + 24:02x}.0"
@@ -291,6 +294,8 @@ class Pmd:
 
     def network(self):
         """Binds the NIC, and leaves EAL the drivers that are of use: it opens all of them."""
+        if self.kernel:
+            return f'modprobe {self.model}\necho "{self.address} {self.device()}" >>/share/pmd\n'
         return f"""
 if [ ! -e /run/pmds ]; then
     folder=$(echo /usr/lib/x86_64-linux-gnu/dpdk/pmds-*)
@@ -408,6 +413,7 @@ def start(nics):
     nics = [n for n in nics if not n.startswith("ivshmem=")]
     pmds = any(n.startswith("pmd=") for n in nics)
     irqs = any(n.endswith(",irq") for n in shared)
+    reserve = any(n.startswith("pmd=") and not n.endswith(",kernel") for n in nics)
     iommu = pmds or irqs
     nics = [(Pmd if n.startswith("pmd=") else Nic)(i, n) for i, n in enumerate(nics)]
     open(share + "/agent", "w").write(AGENT)
@@ -431,7 +437,7 @@ def start(nics):
             "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable "
                        "random.trust_cpu=1 net.ifnames=0" +
                        (" intel_iommu=on no_timer_check" if iommu else "") +
-                       (f" hugepages={MEMORY_MB // 4}" if pmds else ""),
+                       (f" hugepages={MEMORY_MB // 4}" if reserve else ""),
             "-serial", f"file:{HERE}/console",
             "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
             "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
