@@ -362,6 +362,20 @@ pause_off(const struct eng_port *p)
 		sk_log(SK_LOG_INFO, "port %u keeps its flow control: %s", p->id, strerror(-rc));
 }
 
+/* Has a bond take in the ports that its arguments name. DPDK's driver does that when it is
+ * configured, and has none of their offloads and queues before. */
+static int
+take_in(const struct eng_port *p, struct rte_eth_dev_info *info)
+{
+	struct rte_eth_conf conf = {0};
+	int rc;
+
+	if (strcmp(info->driver_name, "net_bonding") != 0)
+		return 0;
+	rc = rte_eth_dev_configure(p->id, 1, 1, &conf);
+	return rc != 0 ? rc : rte_eth_dev_info_get(p->id, info);
+}
+
 int
 eng_port_open(struct eng *e, unsigned i, char *err, size_t errlen)
 {
@@ -376,6 +390,9 @@ eng_port_open(struct eng *e, unsigned i, char *err, size_t errlen)
 		return engine_port_refuse(err, errlen, p, "no such port", rc);
 	if (info.max_rx_queues == 0 || info.max_tx_queues == 0)
 		return engine_port_refuse(err, errlen, p, "it has no queues", -EINVAL);
+	rc = take_in(p, &info);
+	if (rc != 0)
+		return engine_port_refuse(err, errlen, p, "cannot be configured", rc);
 	rc = bring_up_any(e, i, &info, &a, err, errlen);
 	if (rc != 0)
 		return rc;

@@ -39,6 +39,7 @@ static struct driver {
 	/* It refuses configurations with these; and to set the MTU, before it runs or always. */
 	uint64_t refuses_tx;
 	bool refuses_rss, mtu_late, mtu_never, running, configured;
+	bool tx_late;                          /* it has its offloads only when it is configured */
 	int allmulticast, groups, promiscuous; /* results */
 	const uint8_t *key;                    /* that it uses, if it reports one */
 	bool no_key, keeps_table, peer_open;
@@ -65,7 +66,7 @@ WRAP(rte_eth_dev_info_get, uint16_t port, struct rte_eth_dev_info *info)
 		return rc;
 	if (driver.name != NULL)
 		info->driver_name = driver.name;
-	info->tx_offload_capa |= driver.tx;
+	info->tx_offload_capa |= driver.tx_late && !driver.configured ? 0 : driver.tx;
 	info->flow_type_rss_offloads = driver.rss;
 	info->hash_key_size = driver.key_size;
 	info->reta_size = driver.configured ? driver.reta_configured : driver.reta;
@@ -288,6 +289,19 @@ Test(engine_port, a_port_that_refuses_all_it_offers_carries_plain_frames)
 	cr_assert_not(v.tcp_cksum || v.ip_cksum || v.udp_cksum || v.multi_seg);
 	cr_assert_eq(v.tso, 0);
 	cr_assert_eq(v.rss, 0);
+	ended();
+}
+
+Test(engine_port, a_bond_is_configured_before_it_is_asked_for_its_offloads)
+{
+	struct eng_port_view v;
+
+	driver.name = "net_bonding";
+	driver.tx = TX;
+	driver.tx_late = true;
+	v = created();
+	cr_assert(v.tcp_cksum && v.ip_cksum && v.udp_cksum && v.multi_seg);
+	cr_assert_gt(v.tso, 0);
 	ended();
 }
 
