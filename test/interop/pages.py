@@ -9,7 +9,7 @@ that changes changes what is run.
 
 A command is a line of an indented block, or inline code with a blank in it, unless it is a setting,
 an option or another form of NOT_COMMANDS. host1 and host2 are two folders /run of the guest, each
-with a NIC of its own; the NICs are on one hub.
+with a NIC of its own; the NICs are on one hub. What needs no NIC runs here, without the guest.
 """
 import re
 import subprocess
@@ -24,7 +24,9 @@ REPLACED = {
               "-l 2": "-l 0", "0@2,1@3": "0@0,1@1", "0@2": "0@0"},
     "host2": {"0000:3b:00.0": "0000:03:00.0", "eth1": "eth2", "-l 2": "-l 1", "0@2": "0@1",
               "0=192.0.2.1/24": "0=192.0.2.2/24"},
+    "here": {"0@2,1@3": "0@0,1@1"},
 }
+HOSTS = ("host1", "host2")
 # The guest has two emulated processors, which a saker that polls would keep from the programs.
 APPENDED = {"saker": "--idle sleep", "saker-perf": "-n 40 --rounds 1"}
 ALL_SIZES = "-n 3 --rounds 1"
@@ -159,13 +161,13 @@ class Walk:
     def run(self, command, host="host1", more="", fails=False):
         return ""
 
-    def saker(self, command, host, more=""):
+    def saker(self, command, host, more="", queue=None):
         pass
 
     def stop(self):
         pass
 
-    def pair(self, first, second, more=""):
+    def pair(self, first, second, fails=False):
         return ""
 
     def monitor(self, command):
@@ -188,15 +190,18 @@ class GuestWalk(Walk):
 
     def shell(self, host, script, seconds=120):
         words = f"export PATH={self.build}/app:$PATH TERM=dumb; cd /root; {script}"
+        run = [GUEST, "run", "-t", str(seconds)]
+        if host == "here":
+            words, run = words.replace("cd /root; ", ""), ["timeout", str(seconds), "bash", "-c"]
         if host == "host2":
             words = f"nsenter -m -t $(cat /share/host2) bash -c '{quoted(words)}'"
-        done = subprocess.run([GUEST, "run", "-t", str(seconds), words], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run([*run, words], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
-    def words(self, command, host, more=""):
+    def words(self, command, host, more="", device=""):
         """Returns what a reader would type for the command."""
-        text = command.text
+        text = command.text.replace("iface=eth1", "iface=eth1" + device)
         for old, new in REPLACED[host].items():
             text = text.replace(old, new)
         programs = [w for w in text.split() if w in APPENDED]
@@ -216,10 +221,11 @@ class GuestWalk(Walk):
             raise Broken(f"{command}: status {rc}:\n{out}")
         return out
 
-    def saker(self, command, host, more=""):
+    def saker(self, command, host, more="", queue=None):
         # The socket is there when the saker accepts clients.
+        words = self.words(command, host, more, f",start_queue={queue}" if queue else "")
         rc, out = self.shell(host, f"""
-            setsid {self.words(command, host, more)} >/run/saker.log 2>&1 </dev/null &
+            setsid {words} >/run/saker.log 2>&1 </dev/null &
             echo $! >/run/saker.pid
             for i in $(seq 600); do
                 [ -S /run/saker/saker.sock ] && exit 0
@@ -231,7 +237,7 @@ class GuestWalk(Walk):
             raise Broken(f"{command}: saker does not start:\n{out}")
 
     def stop(self):
-        for host in REPLACED:
+        for host in HOSTS:
             rc, out = self.shell(host, """
                 kill $(cat /run/saker.pid)
                 for i in $(seq 600); do
@@ -242,10 +248,10 @@ class GuestWalk(Walk):
             if rc:
                 raise Broken(f"the saker of {host} does not end:\n{out}")
 
-    def pair(self, first, second, more=""):
+    def pair(self, first, second, fails=False):
         """Runs the command of host1, which listens, and that of host2, which connects."""
         rc, out = self.shell("host1", f"""
-            setsid nice -n 5 timeout 300 {self.words(first, "host1", more)} \\
+            setsid nice -n 5 timeout 300 {self.words(first, "host1")} \\
                 >/run/listen.log 2>&1 </dev/null &
             echo $! >/run/listen.pid
             until grep -q ^listening /run/listen.log; do
@@ -254,15 +260,17 @@ class GuestWalk(Walk):
             done""", 60)
         if rc:
             raise Broken(f"{first}: {out}")
-        rc, out = self.shell("host2", f"nice -n 5 timeout 300 {self.words(second, 'host2', more)}",
+        rc, out = self.shell("host2", f"nice -n 5 timeout 300 {self.words(second, 'host2')}",
                              310)
+        if fails:
+            self.shell("host1", "kill $(cat /run/listen.pid)")
         _, other = self.shell("host1", """
             for i in $(seq 600); do
                 kill -0 $(cat /run/listen.pid) 2>/dev/null || break
                 sleep 0.1
             done
             cat /run/listen.log; tail -n 5 /run/saker.log""")
-        if rc:
+        if (rc != 0) != fails:
             raise Broken(f"{second}: status {rc}:\n{out}\nthe listening end:\n{other}")
         print(out, end="", flush=True)
         return out
@@ -287,6 +295,19 @@ def check_it(w, driver):
     return out, counters
 
 
+def wrong_queue(w, start):
+    """A queue of two, which receives no ARP."""
+    w.say("net_af_xdp on the second queue")
+    for host in HOSTS:
+        w.saker(start, host, queue=1)
+    out = w.pair(*[w.find("nic", "Check it", "saker-perf", h) for h in ("host1", "host2")],
+                 fails=True)
+    w.expect("unreachable: Connection timed out", out, "saker-perf")
+    out = w.run(w.find("nic", "Check it", "sakerctl show counters nonzero"), "host2")
+    w.expect("NET_NEIGHBOR_FAILED", out, "show counters")
+    w.stop()
+
+
 def kernel_ports(w):
     """The NICs stay with the kernel."""
     section = "Without rebinding anything"
@@ -296,12 +317,14 @@ def kernel_ports(w):
         w.say(driver)
         w.run(pages)
         start = w.find("nic", section, f"saker -l 2 --no-pci --in-memory --vdev {driver}")
-        for host in REPLACED:
+        for host in HOSTS:
             for command in up:
                 w.run(command, host)
-            if driver == "net_af_xdp":
+        if driver == "net_af_xdp":
+            wrong_queue(w, start)
+            for host in HOSTS:
                 w.run(w.find("nic", section, "ethtool -L"), host)
-        for host in REPLACED:
+        for host in HOSTS:
             w.saker(start, host)
         check_it(w, driver)
         if driver == "net_af_packet":
@@ -322,7 +345,7 @@ def bind(w):
     w.run(w.find("nic", section, "modprobe"))
     out = w.run(w.find("nic", section, "dpdk-devbind.py --status-dev"))
     w.expect(r"^0000:01:00.0 .*if=eth0 drv=igb unused=.*vfio-pci", out, "dpdk-devbind.py")
-    for host in REPLACED:
+    for host in HOSTS:
         w.run(w.find("nic", section, "ip link set eth1 down"), host)
         w.run(w.find("nic", section, "dpdk-devbind.py -b"), host)
     out = w.run(w.find("nic", section, "dpdk-devbind.py --status-dev"))
@@ -334,7 +357,7 @@ def bind(w):
 def bound_ports(w):
     start = w.find("nic", BIND, "saker -l 2 -a")
     w.say("start, and check it")
-    for host in REPLACED:
+    for host in HOSTS:
         w.saker(start, host)
     out = w.run(w.find("nic", BIND, "sakerctl show port info all"))
     for line in "link up +yes", "rx interrupts +yes", "tx tcp checksum +yes", "tso bytes +[1-9]":
@@ -351,7 +374,7 @@ def bound_ports(w):
     w.say("jumbo frames and several transport stages")
     w.shell("host1", """printf '[%s]\\n%s\\n' saker 'transports = 2' 'port 0' 'mtu = 9000' \\
         >/etc/jumbo.ini""")
-    for host in REPLACED:
+    for host in HOSTS:
         w.saker(start, host, "--config /etc/jumbo.ini")
     out, _ = check_it(w, "net_e1000_igb")
     for line in "mtu +9000", "rx queues +2", "rss +(?!none)":
@@ -366,7 +389,9 @@ def bonding(w):
     w.shell("host1", f"cat >/etc/saker.ini <<'INI'\n{settings}INI")
     w.saker(w.find("nic", "Bonding", "saker -l 2"), "host1")
     w.saker(w.find("nic", BIND, "saker -l 2 -a"), "host2")
-    check_it(w, "net_bonding")
+    out, _ = check_it(w, "net_bonding")
+    for line in "tx tcp checksum +yes", "tso bytes +[1-9]":
+        w.expect(f"^{line}", out, "show port info")
     w.monitor("set_link nic0 off")
     out, _ = check_it(w, "net_bonding")
     w.expect("^link up +yes", out, "show port info")
@@ -394,7 +419,7 @@ def one_machine(w):
     section = "On one machine"
     for start in ("saker-perf", "saker-perf --test bw -a", "saker-perf --transport falcon",
                   "chrt -f 50"):
-        out = w.run(w.find("bench", section, start))
+        out = w.run(w.find("bench", section, start), "here")
         w.expect(r"^8388608 " if " -a" in start or "chrt" in start else r"^errors +0", out, start)
 
 
@@ -404,7 +429,7 @@ PARTS = {"kernel": kernel_ports, "bound": bound_ports, "engines": engines, "bond
 
 def walk(w, parts):
     for part in PARTS:
-        if part == "bound":
+        if part == "bound" and {"bound", "engines", "bonding"} & set(parts):
             bind(w)
         if part in parts:
             PARTS[part](w)

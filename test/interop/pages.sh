@@ -14,6 +14,7 @@ test/interop/pages.py check || fail "the pages and the walk do not fit each othe
 [ -n "${1:-${CI_LONG:-}}" ] || { echo PASS; exit; }
 [ "$(id -u)" = 0 ] || skip "only root makes network namespaces"
 install_packages dpdk pciutils ethtool iproute2 || skip "packages cannot be installed"
+take_memory 400
 one_guest
 test/interop/guest.py backports >"$work/backports.log" 2>&1 ||
     skip "no QEMU with igb: $(tail -n 1 "$work/backports.log")"
