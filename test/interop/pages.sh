@@ -4,10 +4,10 @@
 # doc/real-nic.md and doc/benchmarking.md, walked through as they are written: pages.py takes the
 # commands from the pages. Each of them must be run by the walk or be listed with a reason, which
 # takes a second. With CI_LONG, or an argument, the walk is done: in a guest with three NICs that
-# QEMU emulates (igb), which belong to the kernel at first. It takes five minutes on two cores that
-# have nothing else to do.
+# QEMU emulates (igb), which belong to the kernel at first. It takes some ten minutes on two cores
+# that others use, too.
 #
-#   test/interop/pages.sh [PART...]    parts of the walk: kernel bound engines bonding local
+#   test/interop/pages.sh [PART...]    parts: kernel bound jumbo engines bonding local
 . "$(dirname "$0")/common.sh"
 build=$(realpath "$build")
 test/interop/pages.py check || fail "the pages and the walk do not fit each other"
