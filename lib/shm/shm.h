@@ -694,7 +694,7 @@ shm_has_cm(uint16_t op)
  * The socket attaches a client, passes memory regions and signals the end of either side. The
  * client sends HELLO. The engine replies WELCOME with the home region's memfd, a descriptor that
  * becomes readable to wake the client (a read returns 8 bytes for each wake-up, then EAGAIN), and
- * one that wakes the engine (a write of 8 bytes; EAGAIN: a wake-up is in it already). The client
+ * an eventfd that wakes the engine (a write of the number 1; the engine never reads it). The client
  * sends REGION with a memfd that is sealed against shrinking (F_SEAL_SHRINK); the engine replies
  * REGION_IS with the region's number. After a REFUSED HELLO the engine closes the connection; a
  * REFUSED REGION changes nothing. An engine that has no place for another connection sends REFUSED

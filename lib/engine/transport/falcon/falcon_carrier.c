@@ -11,7 +11,9 @@
 #include "../../../base/mem.h"
 #include "falcon_priv.h"
 
-#define PASSIVE_MOST 16    /* carriers that the peer has opened; beyond it the oldest one ends */
+/* Carriers that a peer has opened: one of each of its stages, and as many that replace those.
+ * Beyond it the oldest one ends. */
+#define PASSIVE_MOST (2 * ENG_MAX_TRANSPORTS)
 #define QUEUE        32768 /* bytes in TCP's queue beyond which frames wait in their exchanges */
 #define CLOSE_NS     10000000000ull /* from this side's FIN to that of the peer */
 #define ALARM_NS     1000000000ull  /* between two warnings about a peer's version */
