@@ -4,8 +4,8 @@
 # doc/real-nic.md and doc/benchmarking.md, walked through as they are written: pages.py takes the
 # commands from the pages. Each of them must be run by the walk or be listed with a reason, which
 # takes a second. With CI_LONG, or an argument, the walk is done: in a guest with three NICs that
-# QEMU emulates (igb), which belong to the kernel at first. It takes some ten minutes on two cores
-# that others use, too.
+# QEMU emulates (igb), which belong to the kernel at first. It takes four minutes on two cores that
+# have nothing else to do.
 #
 #   test/interop/pages.sh [PART...]    parts: kernel bound jumbo engines bonding local
 . "$(dirname "$0")/common.sh"
