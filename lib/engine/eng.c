@@ -99,8 +99,6 @@ make_control(struct eng *e, char *err, size_t errlen)
 static int
 make_loops(struct eng *e)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
-
 	e->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (e->wake_fd < 0)
 		return -errno;
@@ -116,15 +114,13 @@ make_loops(struct eng *e)
 		for (unsigned s = 0; s < e->cfg.nstages; s++)
 			if (e->cfg.stage_loop[s] == k)
 				l->stages[l->nstages++] = e->stages[s];
-		/* The event is edge-triggered: each write wakes every loop, and no loop reads the
-		 * eventfd. */
 		l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-		if (l->epoll_fd < 0 || epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, e->wake_fd, &ev) != 0)
+		if (l->epoll_fd < 0)
 			return -errno;
 		rte_rcu_qsbr_thread_register(e->qsbr, k);
 		rte_rcu_qsbr_thread_online(e->qsbr, k);
 	}
-	return 0;
+	return eng_doorbell_watch(e, e->wake_fd);
 }
 
 static int

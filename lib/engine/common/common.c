@@ -35,6 +35,7 @@ eng_wake(struct eng *e, uint32_t loops)
 int
 eng_doorbell_watch(struct eng *e, int fd)
 {
+	/* Edge-triggered: each write wakes every loop, although no loop reads the eventfd. */
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
 
 	for (unsigned k = 0; k < e->cfg.nloops; k++) {

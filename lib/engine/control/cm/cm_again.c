@@ -21,7 +21,6 @@ cm_again_keep(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *wh
 {
 	size_t len = offsetof(struct eng_ctl, private_data) + what->private_len;
 
-	cm_again_drop(q);
 	q->again = malloc(len); /* NULL: the first refusal is reported */
 	if (q->again != NULL)
 		memcpy(q->again, what, len);
