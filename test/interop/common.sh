@@ -74,6 +74,20 @@ ends() {
     unset "pid[$1]"
     return $rc
 }
+# ends_of LOG...: prints the first and the last lines. Programs print their errors without delay, so
+# they stand before the output that a program keeps until it ends.
+ends_of() {
+    local log
+    for log; do
+        echo "--- $(basename "$log")"
+        if [ "$(wc -l <"$log")" -le 16 ]; then cat "$log"; else
+            head -n 8 "$log"
+            echo "[...]"
+            tail -n 8 "$log"
+        fi
+    done
+}
+
 # verdict STATUS NAME LOG...: prints the result of one case and counts a failure; the other cases
 # still run. The script ends with `exit $((failed != 0))`.
 failed=0 failure=""
@@ -81,7 +95,7 @@ verdict() {
     local status=$1 name=$2
     shift 2
     if [ "$status" = 0 ]; then echo "ok    $name"; else
-        failure=$(echo "FAIL  $name" && tail -n 8 "$@" | sed 's/^/      /')
+        failure=$(echo "FAIL  $name" && ends_of "$@" | sed 's/^/      /')
         echo "$failure"
         failed=$((failed + 1))
     fi
@@ -248,6 +262,8 @@ conclude() {
     [ $failed = 0 ] || {
         echo "the guest's kernel:"
         test/interop/guest.py console | grep -v "^$" | tail -n 20
+        echo "saker $1:"
+        tail -n 8 "$work/$1.log"
         echo "$failure" # once more, behind the kernel's lines
     }
     exit $((failed != 0))

@@ -487,23 +487,39 @@ def tail(path, lines=20):
 def run(command, seconds):
     if not pid():
         die(f"no guest '{NAME}' is running")
+    silent = HERE + "/silent"
+    if os.path.exists(silent):
+        die("the guest did not answer before: " + open(silent).read())
     job = uuid.uuid4().hex
     base = f"{HERE}/share/{job}"
     open(base + ".cmd", "w").write(f"timeout -k 5 {seconds} bash -c {quote(command)}\n")
-    # The port serves one connection at a time: a line may be lost when another connection ends.
-    for _ in range(20):
+    # The port serves one connection at a time, and what the guest has not read when a connection
+    # ends is lost: the connection stays until the guest has begun.
+    for _ in range(10):
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(HERE + "/control")
             s.sendall(job.encode() + b"\n")
-        if wait_for(base + ".out", 5):
-            break
-    ended = wait_for(base + ".status", seconds + 30)
+            if wait_for(base + ".out", 10):
+                break
+    ended = os.path.exists(base + ".out") and wait_for(base + ".status", seconds + 30)
     if os.path.exists(base + ".out"):
         sys.stdout.write(open(base + ".out", errors="replace").read())
     sys.stdout.flush()
     if not ended:
-        die("the command did not end: " + command)
+        # The guest's own timeout would have ended the command.
+        open(silent, "w").write(command)
+        die(f"the guest does not answer: {command}\nits last messages:\n{tail(HERE + '/console')}\n"
+            f"its processors:\n{processors()}")
     return int(open(base + ".status").read())
+
+
+def processors():
+    """Where the guest's processors stand, which /proc/kallsyms of such a kernel explains."""
+    try:
+        lines = monitor("info registers -a").splitlines()
+    except OSError:
+        return "QEMU's monitor does not answer"
+    return "\n".join(l for l in lines if re.match("(CPU#|RIP|EIP)", l))
 
 
 def monitor(command):
@@ -522,6 +538,8 @@ def monitor(command):
 
 def reset():
     os.unlink(HERE + "/share/ready")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(HERE + "/silent")
     monitor("system_reset")
     if not wait_for(HERE + "/share/ready", 180):
         die("the guest does not come back")

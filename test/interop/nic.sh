@@ -207,8 +207,7 @@ with_offloads() {
     case_passes "iWARP, VLAN" exchange 10.7.0.2
 }
 
-for model in $models; do
-    say "$model"
+cases_of_model() {
     boot
     if [ "$model" = virtio-packed ]; then
         if group plain; then
@@ -218,8 +217,7 @@ for model in $models; do
             case_passes "end" nic stop
         fi
         group offloads && case_passes "testpmd: 2 segments, QEMU stops the device" stopped
-        test/interop/guest.py stop
-        continue
+        return
     fi
     if group offloads || group link; then
         case_passes "start, MTU 1500" starts 1 1500
@@ -248,6 +246,21 @@ for model in $models; do
         case_passes "removed and back" removal
         case_passes "end" nic stop
     fi
+}
+# A guest once answered no command from the start of its sakers on, and nobody knows why: guest.py
+# prints where its processors stand. Its cases run once more in a new guest.
+is_silent() { [ -e "$guests/$SAKER_GUEST_NAME/silent" ]; }
+
+for model in $models; do
+    for attempt in 1 2; do
+        say "$model"
+        failed_before=$failed rows_before=${#table[@]}
+        cases_of_model
+        is_silent && [ $attempt = 1 ] || break
+        say "the guest of $model does not answer: a new one"
+        test/interop/guest.py stop
+        failed=$failed_before table=("${table[@]:0:rows_before}")
+    done
     test/interop/guest.py stop
 done
 echo
