@@ -199,7 +199,7 @@ void iw_close_once(struct iw_qp *q, enum iw_close how);
 
 /* iw_sq.c */
 /* Reserves one more entry. Returns false if the queue has reached its limit (send queue depth plus
- * ORD) or no memory is available. */
+ * ORD), if no memory is available, or if the queue was never used and no request is posted. */
 bool iw_sq_reserve(struct iw_qp *q);
 /* Appends the reserved entry and returns it. */
 struct iw_sqe *iw_sq_push(struct iw_qp *q);

@@ -3,9 +3,9 @@
  * Requests that have been sent and not yet completed. Verbs guarantee completions in posting order,
  * so a Write behind an outstanding Read waits for the Read here, and every request waits until its
  * record has been handed over. Only requests that will complete have an entry: an unsignaled Write
- * has none after it is sent, unless its latency counts. The queue is allocated at first use and
- * grows to the depth of the send queue plus ORD; iw_sq_reserve() holds back a client that posts
- * without pause.
+ * has none after it is sent, unless its latency counts. The queue is allocated for the first
+ * request, so that a QP that only receives has none, and grows to the depth of the send queue plus
+ * ORD; iw_sq_reserve() holds back a client that posts without pause.
  */
 #include "iw_priv.h"
 
@@ -34,6 +34,14 @@ sq_grow(struct iw_sq *sq)
 	return true;
 }
 
+/* Returns whether the queue has or will have an entry: iw_tx() also runs without a request. */
+static bool
+sq_is_needed(const struct iw_qp *q)
+{
+	return q->sq.cap > 0 || q->rtr == MPA_RTR_READ ||
+	       q->st->ops.rd.sq_pending(q->st->ctx, q->rd);
+}
+
 bool
 iw_sq_reserve(struct iw_qp *q)
 {
@@ -42,7 +50,7 @@ iw_sq_reserve(struct iw_qp *q)
 
 	if (used > q->rd->caps.sq_depth + q->ord)
 		return false;
-	return used < sq->cap || sq_grow(sq);
+	return used < sq->cap || (sq_is_needed(q) && sq_grow(sq));
 }
 
 struct iw_sqe *

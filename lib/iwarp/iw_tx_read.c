@@ -135,7 +135,7 @@ iw_rtr_step(struct iw_qp *q)
 	struct wire_read_request rr = {0};
 	struct iw_sqe *e;
 
-	if (!iw_sq_reserve(q))
+	if (q->rtr == MPA_RTR_READ && !iw_sq_reserve(q))
 		return IW_STEP_NOBUF;
 	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_READ_REQUEST_LEN))
 		return IW_STEP_NOBUF;
