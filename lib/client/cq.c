@@ -104,10 +104,18 @@ cqe_read(const struct shm_cqe *e, struct rd_wc *wc)
 	wc->status = e->status;
 	wc->flags = e->flags;
 	wc->byte_len = e->byte_len;
-	wc->imm = e->imm;
-	wc->inv_stag = e->inv_stag;
-	wc->vendor_err = e->vendor_err;
-	wc->src_qp = e->src_qpn;
+	wc->imm = 0;
+	wc->inv_stag = wc->vendor_err = wc->src_qp = 0;
+	if (__builtin_expect(wc->status != RD_SUCCESS, 0)) {
+		wc->vendor_err = e->vendor_err;
+	} else if (wc->flags & RD_WC_INV) {
+		wc->inv_stag = e->inv_stag;
+	} else if (wc->flags & RD_WC_GRH) {
+		wc->src_qp = e->datagram.src_qpn;
+		wc->imm = e->datagram.imm;
+	} else {
+		wc->imm = e->imm;
+	}
 }
 
 static inline int

@@ -126,12 +126,12 @@ eng_falcon_look(const struct eng *e, struct eng_falcon_view *out)
 		eng_transport_falcon(e->transports[i], e->clock(), out);
 }
 
-/* Returns the shared bytes of a QP with two queues of 16 entries: sends of 4 SGEs or 64 inline
+/* Returns the shared bytes of a QP with two queues of 16 entries: sends of one SGE or 24 inline
  * bytes, receives of one SGE. */
 static size_t
 shared_bytes(void)
 {
-	return sizeof(struct shm_qp) + 16u * shm_sqe_stride(4, 64) + 16u * shm_rqe_stride(1);
+	return sizeof(struct shm_qp) + 16u * shm_sqe_stride(1, 24) + 16u * shm_rqe_stride(1);
 }
 
 void

@@ -103,7 +103,7 @@ struct rd_wc {
 	uint8_t status;      /* enum rd_status */
 	uint8_t flags;       /* enum rd_wc_flags */
 	uint32_t byte_len;   /* of the message */
-	uint64_t imm;        /* immediate data; verbs use the low 32 bits */
+	uint64_t imm;        /* immediate data; 32 bits of a datagram and in verbs */
 	uint32_t inv_stag;   /* the local STag that the peer invalidated */
 	uint32_t src_qp;     /* a datagram's sender */
 	uint32_t vendor_err; /* of the transport; saker_reason_str() has its name. 0: none */

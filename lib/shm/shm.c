@@ -48,7 +48,7 @@ shm_rqe_stride(uint32_t max_sge)
 {
 	if (max_sge > RD_MAX_SGE)
 		return 0;
-	return stride(SHM_RQE_BASE + max_sge * sizeof(struct rd_sge), 64);
+	return stride(SHM_RQE_BASE + max_sge * sizeof(struct rd_sge), SHM_RQE_UNIT);
 }
 
 bool

@@ -24,7 +24,7 @@
 #include "../rdma/rdma.h"
 
 #define SHM_MAGIC      0x53414b4552303031ull /* "SAKER001" */
-#define SHM_VERSION    6
+#define SHM_VERSION    7
 #define SHM_LINE       64
 #define SHM_MAX_STAGES 64 /* limit of engine stages in this layout */
 
@@ -222,23 +222,30 @@ struct shm_rqe {
 	uint64_t wr_id;
 	struct rd_sge sge[RD_MAX_SGE];
 };
-#define SHM_RQE_BASE 16 /* strides: 64, 128, 256 or 512 */
+#define SHM_RQE_BASE 16
+#define SHM_RQE_UNIT 32 /* a receive with one element. Strides: 32, 64, 128, 256 or 512 */
 _Static_assert(offsetof(struct shm_rqe, sge) == SHM_RQE_BASE, "layout");
 
+/* A completion. What its last member holds depends on the others: with another status than
+ * RD_SUCCESS, vendor_err; else with RD_WC_INV, inv_stag; else with RD_WC_GRH, the sender of a
+ * datagram and its immediate data, which have 32 bits; else imm. */
 struct shm_cqe {
 	uint32_t turn;
 	uint8_t opcode, status, flags, rsv;
 	uint64_t wr_id;
 	uint32_t qpn;
 	uint32_t byte_len;
-	uint64_t imm;
-	uint32_t inv_stag;
-	uint32_t vendor_err;
-	uint32_t src_qpn;
-	uint32_t rsv2;
-	uint64_t rsv3[2];
+	union {
+		uint64_t detail; /* all of it */
+		uint64_t imm;
+		uint32_t inv_stag;
+		uint32_t vendor_err;
+		struct {
+			uint32_t src_qpn, imm;
+		} datagram;
+	};
 };
-_Static_assert(sizeof(struct shm_cqe) == 64, "layout");
+_Static_assert(sizeof(struct shm_cqe) == 32, "layout");
 
 /*
  * The shared part of a CQ, at the offset in the reply to SHM_CQ_CREATE, and the directory of its

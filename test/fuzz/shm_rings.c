@@ -150,6 +150,7 @@ complete(struct input *in)
 	e->flags = (uint8_t)next(in, 1);
 	e->qpn = next(in, 1);
 	e->byte_len = next(in, 2);
+	e->detail = next(in, 1);
 	e->turn = shm_turn(engine.completions++, 2);
 }
 

@@ -31,10 +31,15 @@ stage_cq_fill(struct shm_cqe *e, const struct rd_wc *wc)
 	e->wr_id = wc->wr_id;
 	e->qpn = wc->qpn;
 	e->byte_len = wc->byte_len;
-	e->imm = wc->imm;
-	e->inv_stag = wc->inv_stag;
-	e->vendor_err = wc->vendor_err;
-	e->src_qpn = wc->src_qp;
+	e->detail = wc->imm;
+	if (wc->status != RD_SUCCESS) {
+		e->detail = wc->vendor_err;
+	} else if (wc->flags & RD_WC_INV) {
+		e->detail = wc->inv_stag;
+	} else if (wc->flags & RD_WC_GRH) {
+		e->datagram.src_qpn = wc->src_qp;
+		e->datagram.imm = (uint32_t)wc->imm;
+	}
 }
 
 bool

@@ -95,7 +95,7 @@ forget(struct client *c, enum thing_kind kind, uint32_t handle)
 static void
 made_ring(struct client *c, struct shm_prod *p, const struct shm_ring_at *at)
 {
-	if (at->log2_count < 12 && shm_ring_ok(at, CLIENT_HOME, sizeof(struct shm_rqe) / 8))
+	if (at->log2_count < 12 && shm_ring_ok(at, CLIENT_HOME, SHM_RQE_UNIT))
 		shm_prod_init(p, c->home, at);
 }
 

@@ -329,8 +329,6 @@ fake_complete(struct fake *f, uint32_t cq, uint32_t sub, uint64_t wr_id, uint8_t
 	e->flags = flags;
 	e->byte_len = 64;
 	e->imm = wr_id + 1;
-	e->inv_stag = 2;
-	e->vendor_err = 3;
 	shm_prod_push(p);
 	if (shm_arm_fire(&f->cq[cq].shared->arm, (flags & RD_WC_SOLICITED) != 0))
 		fake_cq_event(f, sub, 100 + cq);

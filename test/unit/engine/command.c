@@ -359,7 +359,7 @@ fill_heap(uint32_t pd, uint32_t made[2])
 				     .send_cq = made[0],
 				     .recv_cq = made[0],
 				     .srq = SHM_NONE,
-				     .sq_depth = 128,
+				     .sq_depth = 256,
 				     .rq_depth = 1,
 				     .max_inline = RD_MAX_INLINE}};
 	rc = hand_do(&a, &m, SHM_QP_CREATE);

@@ -20,7 +20,9 @@ Test(shm_layout, strides_hold_what_was_asked_and_no_more_than_an_entry)
 	cr_assert_eq(shm_sqe_stride(RD_MAX_SGE, RD_MAX_INLINE), 8 * SHM_SQE_UNIT);
 	cr_assert_eq(shm_sqe_stride(RD_MAX_SGE + 1, 0), 0);
 	cr_assert_eq(shm_sqe_stride(1, RD_MAX_INLINE + 1), 0);
-	cr_assert_eq(shm_rqe_stride(0), 64);
+	cr_assert_eq(shm_rqe_stride(0), 32);
+	cr_assert_eq(shm_rqe_stride(1), 32);
+	cr_assert_eq(shm_rqe_stride(2), 64);
 	cr_assert_eq(shm_rqe_stride(3), 64);
 	cr_assert_eq(shm_rqe_stride(4), 128);
 	cr_assert_eq(shm_rqe_stride(RD_MAX_SGE), 512);
