@@ -24,7 +24,7 @@ struct saker_srq;
 struct cl_sq {
 	_Alignas(SHM_LINE) struct shm_prod ring;
 	uint32_t *pending;    /* in shared memory; NULL: the QP has no queues */
-	const uint32_t *gone; /* atomic; not 0: the engine went away */
+	const uint32_t *gone; /* struct saker's; atomic; not 0: the engine went away */
 	uint32_t handle;
 	uint16_t max_inline;
 	uint8_t max_send_sge, stage;

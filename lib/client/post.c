@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../base/mem.h"
 #include "../shm/shm_bar.h"
 #include "client_priv.h"
 
@@ -124,11 +125,12 @@ cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 void
 cl_sq_doorbell(struct cl_sq *sq)
 {
-	const struct saker_qp *qp = (const struct saker_qp *)sq;
+	/* `gone` saves a look at another cache line of the QP. */
+	struct saker *s = SK_CONTAINER(sq->gone, struct saker, gone);
 
 	/* The ring has more entries than there are QPs, so it is full only when the engine is gone
 	 * or wrong. The next post then tries again. */
-	if (!cl_ring(qp->s, sq->stage, sq->handle))
+	if (!cl_ring(s, sq->stage, sq->handle))
 		shm_pend_clear(sq->pending);
 }
 

@@ -111,11 +111,12 @@ struct pdl_flow {
 	struct fa_cc cc;
 };
 
+/* The last four share a cache line with the timer, which each packet uses, too. */
 struct pdl_counts {
-	uint64_t packets_out, packets_in, acks_out, acks_in;
 	uint64_t retransmits, early, timeouts, probes;
 	uint64_t nacks_out, nacks_in;
 	uint32_t resyncs_out, repaths;
+	uint64_t packets_out, packets_in, acks_out, acks_in;
 };
 
 struct pdl_conn {
@@ -152,7 +153,9 @@ struct pdl_conn {
 };
 _Static_assert(
 	offsetof(struct pdl_conn, rx.rnr) == 128 && offsetof(struct pdl_conn, pushes) == 256 &&
-		offsetof(struct pdl_conn, flow) == 320 && offsetof(struct pdl_conn, tx) % 64 == 0,
+		offsetof(struct pdl_conn, flow) == 320 && offsetof(struct pdl_conn, tx) % 64 == 0 &&
+		offsetof(struct pdl_conn, n.packets_out) / 64 ==
+			(sizeof(struct sk_timer) - 1 + offsetof(struct pdl_conn, timer)) / 64,
 	"the cache lines that packets use");
 
 struct pdl_nack {

@@ -35,6 +35,7 @@ rof_late_add(struct rof_chan *c, const struct fa_delivery *d)
 {
 	if (c->late_tail - c->late_head < c->late_cap || late_grow(c)) {
 		c->late[c->late_tail++ & (c->late_cap - 1)] = *d;
+		c->is_late = true;
 		return;
 	}
 	if (d->buf != NULL)
@@ -64,6 +65,7 @@ late_deliveries(struct rof_chan *c)
 			return;
 		c->late_head++;
 	}
+	c->is_late = false;
 }
 
 /* ---- Datagrams ---- */

@@ -99,27 +99,31 @@ struct rof_txn {
 	uint16_t cells; /* its credits: push, for transmit buffers; pull, for receive buffers */
 };
 
-/* What each message uses comes first, in two cache lines. */
+/* What each message uses comes first: in one cache line where it arrives, in two where it is sent.
+ */
 struct rof_chan {
 	_Alignas(64) struct rof_stage *st;
-	void *user;
 	struct rof_qp *rc; /* NULL: a datagram channel, or no QP yet */
 	/* Outgoing: txns[rsn & (cap - 1)] for base <= rsn < next. */
 	struct rof_txn *txns;
 	uint32_t txn_cap, txn_base, txn_next;
-	uint32_t sn; /* sequence number of the next request (8.2) */
-	/* Pending messages, in order. */
-	struct rof_msg *pending;
+	uint32_t sn;      /* sequence number of the next request (8.2) */
+	uint32_t sn_next; /* all sequence numbers before it have arrived */
+	/* Pending messages, in order: pending[i & (cap - 1)] for head <= i < tail. */
+	uint32_t pending_head, pending_tail;
 	/* The fast paths apply: ROF_RC in the strongly ordered mode, and the stage copies bytes. */
-	bool plain;
+	bool plain : 1;
 	/* While rof_rx() is executing: requests from taken_rsn on whose outcome FA_TAKEN is not
 	 * sent yet. */
-	bool in_rx;
-	bool refused;     /* refuse_rsn was answered with RNR, and has not been taken since */
-	bool held;        /* a datagram channel without a connection yet */
-	uint32_t sn_next; /* all sequence numbers before it have arrived */
+	bool in_rx : 1;
+	bool refused : 1;       /* refuse_rsn was answered with RNR, and has not been taken since */
+	bool held : 1;          /* a datagram channel without a connection yet */
+	bool is_late : 1;       /* late[] has a delivery */
+	struct rof_qp *waiting; /* datagram QPs that wait for room */
 
-	uint32_t pending_cap, pending_head, pending_tail;
+	void *user;
+	struct rof_msg *pending;
+	uint32_t pending_cap;
 	struct fa_credits credits;
 	uint32_t tx_cell, rx_cell; /* those of p.pools */
 	uint32_t taken, taken_rsn;
@@ -138,9 +142,8 @@ struct rof_chan {
 	uint32_t hold; /* datagrams that may wait for the connection */
 	/* sequence numbers that have arrived from sn_next on, modulo the window */
 	uint64_t sn_map[ROF_SN_WINDOW / 64];
-	struct rof_parked *parked; /* pulls that wait for those before them, by number */
-	/* Datagram QPs that wait for room, and the place to append the next one. */
-	struct rof_qp *waiting, **waiting_end;
+	struct rof_parked *parked;   /* pulls that wait for those before them, by number */
+	struct rof_qp **waiting_end; /* the place to append the next one */
 	struct rof_chan *next_datagrams;
 };
 
@@ -196,8 +199,8 @@ struct rof_qp {
 	struct rof_late *late, **late_end;
 	uint32_t nlate;
 };
-_Static_assert(offsetof(struct rof_chan, pending_cap) == 64 &&
-		       offsetof(struct rof_chan, late) == 128 &&
+_Static_assert(offsetof(struct rof_chan, user) == 64 &&
+		       offsetof(struct rof_chan, late_head) <= 128 &&
 		       offsetof(struct rof_qp, peer_qpn) == 64,
 	"the cache lines that each message uses");
 

@@ -538,7 +538,7 @@ pull_fast(struct rof_chan *c, const struct fa_delivery *d)
 static void
 rx_or_wait(struct rof_chan *c, const struct fa_delivery *d)
 {
-	if (c->late_head != c->late_tail) {
+	if (c->is_late) {
 		rof_late_add(c, d);
 	} else if (!rof_rx_one(c, d)) {
 		rof_count(c->st, ROF_NO_PAGE);
@@ -551,7 +551,7 @@ rx_or_wait(struct rof_chan *c, const struct fa_delivery *d)
 static inline bool
 rx_fast(struct rof_chan *c, const struct fa_delivery *d, struct rd_span *target)
 {
-	if (c->late_head != c->late_tail)
+	if (c->is_late)
 		return false;
 	if (d->type != FA_PUSH)
 		return pull_fast(c, d);

@@ -14,7 +14,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build} qps=${QPS:-1500} top=${TOP:-20}
-declare -A most=([iwarp]=40 [falcon]=68) # a few per cent above the counts
+declare -A most=([iwarp]=38 [falcon]=61) # a few per cent above the counts
 [ $# -gt 0 ] || set -- iwarp falcon
 for t in "$@"; do
     [ -n "${most[$t]:-}" ] && continue

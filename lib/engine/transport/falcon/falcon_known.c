@@ -140,8 +140,9 @@ eng_falcon_expect(struct eng_transport *t, struct eng_falcon_conn *fc)
 			    (fc->path.l3_len == IP6_LEN ? KIND_IP6 : 0));
 	k->l3 = (uint8_t)l3_at(k->kind);
 	k->l4 = (uint8_t)l4_at(k->kind);
-	k->least = (uint8_t)(k->l4 + UDP_LEN + PSP_LEN + FALCON_BASE_LEN +
-			     wire_psp_icv_len(fc->tx_psp.version));
+	k->psp = fc->tx_psp.version;
+	k->least =
+		(uint8_t)(k->l4 + UDP_LEN + PSP_LEN + FALCON_BASE_LEN + wire_psp_icv_len(k->psp));
 	k->lines = (uint8_t)((k->l4 + UDP_LEN + PSP_LEN + FALCON_CLEAR_LEN + LINE - 1) / LINE);
 	k->on = true;
 	want_fill(t, fc, &ip);
@@ -316,7 +317,7 @@ known_accept(struct eng_transport *t, struct eng_falcon_conn *fc, struct rte_mbu
 	d->head = PSP_LEN;
 	d->inner = 0;
 	d->ce = false;
-	d->psp.version = fc->tx_psp.version;
+	d->psp.version = k->psp;
 	d->psp.iv = wire_be64(l4 + UDP_LEN + PSP_IV);
 	spi = wire_be32(l4 + UDP_LEN + PSP_SPI);
 	if (d->psp.version == PSP_NO_CRYPTO) {

@@ -30,6 +30,7 @@ struct eng_falcon_known {
 	uint8_t l3, l4; /* offsets of the IP and UDP headers in the frame */
 	uint8_t least;  /* bytes of the shortest frame */
 	uint8_t lines;  /* steps of the comparison */
+	uint8_t psp;    /* the PSP version */
 	bool on;        /* false: every packet takes the general path */
 };
 #define ENG_FALCON_KNOWN 96

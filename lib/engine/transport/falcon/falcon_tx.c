@@ -87,7 +87,8 @@ falcon_tx_seal(struct eng_transport *t, struct frame *f)
 		return -EAGAIN;
 	falcon = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)falcon_len);
 	wire_falcon_emit(falcon, f->out->hdr);
-	if (fc->tunnel != NULL)
+	/* `extra` is in a cache line that each packet uses. */
+	if (fc->extra != 0 && fc->tunnel != NULL)
 		eng_falcon_inner_emit(t, fc, falcon - fc->tunnel->len, falcon_len + f->len);
 	at = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)before);
 	wire_psp_emit(at, &fc->tx_psp);
