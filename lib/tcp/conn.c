@@ -84,6 +84,11 @@ tcp_conn_unlink(struct tcp_conn *c)
 		s->n_tw--;
 		return;
 	}
+	if (c->left) {
+		TAILQ_REMOVE(&s->left, c, link);
+		s->n_left--;
+		return;
+	}
 	tcp_listen_leave(c);
 	if (c->flags & F_HALF)
 		s->n_half--;

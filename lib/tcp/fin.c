@@ -42,7 +42,8 @@ tcp_fin_acked(struct tcp_conn *c)
 	switch (c->state) {
 	case TCPS_FIN_WAIT_1:
 		c->state = TCPS_FIN_WAIT_2;
-		tcp_timers_life(c, c->s->now + TCP_FIN_WAIT_2_NS);
+		if (!c->left) /* else the time is set */
+			tcp_timers_life(c, c->s->now + TCP_FIN_WAIT_2_NS);
 		break;
 	case TCPS_CLOSING:
 		tcp_conn_time_wait(c);

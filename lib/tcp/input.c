@@ -210,6 +210,12 @@ text_in(struct tcp_conn *c, struct seg_in *in)
 		input_drop(c, in);
 		return;
 	}
+	/* The bytes of [rcv_nxt, end) are new; others are duplicates of what the owner had. */
+	if (c->left && in->len && tcp_seq_lt(c->rcv_nxt, end)) {
+		input_drop(c, in);
+		tcp_left_unread(c, in->now);
+		return;
+	}
 	if (in->tcp->flags & TCP_FIN && tcp_seq_le(end, c->rcv_adv) && !(c->flags & F_FIN_NOTED)) {
 		c->flags |= F_FIN_NOTED;
 		c->rcv_fin = end;

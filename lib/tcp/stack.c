@@ -17,6 +17,8 @@ tcp_config_default(struct tcp_config *cfg)
 		.half_open_per_listener = 512,
 		.half_open_per_prefix = 256,
 		.max_time_wait = 4096,
+		/* A program with a thousand connections may end at once. */
+		.max_left = 1024,
 		/* 100 Gb/s at a round trip of 80 us: enough for the longest paths of a data
 		 * centre. */
 		.snd_buf = 1 << 20,
@@ -57,12 +59,12 @@ tcp_stack_config_ok(const struct tcp_config *cfg)
 	uint64_t conns = (uint64_t)cfg->max_conns + cfg->max_half_open + cfg->max_time_wait;
 
 	return cfg->max_conns && cfg->max_half_open && cfg->half_open_per_listener &&
-	       cfg->half_open_per_prefix && conns < (1u << 24) && cfg->snd_buf &&
-	       cfg->snd_buf <= 1u << 30 && cfg->rcv_buf >= 2048 && cfg->rcv_buf <= 1u << 30 &&
-	       cfg->rcv_wscale <= TCP_WSCALE_MAX && cfg->ooo_slices && cfg->ooo_slices_total &&
-	       cfg->rto_min_ns && cfg->rto_min_ns <= cfg->rto_max_ns && cfg->rto_initial_ns &&
-	       cfg->syn_retries < 256 && cfg->data_retries < 256 && cfg->keepalive_probes < 256 &&
-	       cfg->cc != NULL && tcp_cc_find(cfg->cc) != NULL;
+	       cfg->half_open_per_prefix && conns < (1u << 24) && cfg->max_left < (1u << 24) &&
+	       cfg->snd_buf && cfg->snd_buf <= 1u << 30 && cfg->rcv_buf >= 2048 &&
+	       cfg->rcv_buf <= 1u << 30 && cfg->rcv_wscale <= TCP_WSCALE_MAX && cfg->ooo_slices &&
+	       cfg->ooo_slices_total && cfg->rto_min_ns && cfg->rto_min_ns <= cfg->rto_max_ns &&
+	       cfg->rto_initial_ns && cfg->syn_retries < 256 && cfg->data_retries < 256 &&
+	       cfg->keepalive_probes < 256 && cfg->cc != NULL && tcp_cc_find(cfg->cc) != NULL;
 }
 
 struct tcp_stack *
@@ -82,7 +84,7 @@ tcp_stack_create(const struct tcp_config *cfg, const struct tcp_ops *ops, void *
 	s->cc = tcp_cc_find(cfg->cc);
 	s->cfg.cc = s->cc->name;
 	s->cfg.ecn |= s->cc->ecn;
-	s->pool_size = cfg->max_conns + cfg->max_half_open + cfg->max_time_wait;
+	s->pool_size = cfg->max_conns + cfg->max_half_open + cfg->max_time_wait + cfg->max_left;
 	s->pool = sk_mem_alloc(s->pool_size * sizeof(*s->pool));
 	if (s->pool == NULL) {
 		sk_mem_free(s, sizeof(*s));
@@ -92,6 +94,7 @@ tcp_stack_create(const struct tcp_config *cfg, const struct tcp_ops *ops, void *
 	TAILQ_INIT(&s->busy);
 	TAILQ_INIT(&s->free);
 	TAILQ_INIT(&s->tw);
+	TAILQ_INIT(&s->left);
 	TAILQ_INIT(&s->listeners);
 	TAILQ_INIT(&s->holders);
 	sk_wheel_init(&s->wheel, now);

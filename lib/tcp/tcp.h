@@ -109,9 +109,9 @@ enum tcp_event {
 	TCP_EV_UNREAD,
 	TCP_EV_PEER_FIN, /* the peer closed its direction, and the owner has all of its bytes */
 	/* The last event of a connection; tcp_close_reason() returns the reason. The connection may
-	 * stay in TIME_WAIT: until ops->conn_removed() the owner passes it segments and calls
-	 * nothing else on it. A connection that came from a listener and was never TCP_EV_CONNECTED
-	 * ends without an event. */
+	 * stay in TIME_WAIT, or be left (tcp_leave()): until ops->conn_removed() the owner passes
+	 * it segments and ICMP errors, and calls nothing else on it. A connection that came from a
+	 * listener and was never TCP_EV_CONNECTED ends without an event. */
 	TCP_EV_CLOSED,
 };
 
@@ -162,13 +162,14 @@ struct tcp_ops {
 /* ---- Configuration ---- */
 
 struct tcp_config {
-	uint32_t max_conns; /* connections, without those half-open or in TIME_WAIT */
+	uint32_t max_conns; /* connections, without those half-open, left or in TIME_WAIT */
 	/* Half-done connections: those that a peer opened and that are not settled yet
 	 * (tcp_settled()), of all listeners together, of one listener, and of one source prefix
 	 * (an IPv4 address, or 64 bits of an IPv6 address). Beyond it TCP ends an older one or
 	 * drops the SYN. A listener with a small backlog has fewer: max(backlog, 32). */
 	uint32_t max_half_open, half_open_per_listener, half_open_per_prefix;
 	uint32_t max_time_wait; /* connections in TIME_WAIT; beyond it TCP drops the oldest */
+	uint32_t max_left;      /* connections that are left; beyond it tcp_leave() resets */
 	/* Bytes per connection. rcv_buf holds at least one FPDU of maximal length and a segment. */
 	uint32_t snd_buf, rcv_buf;
 	/* Slices that one connection keeps at most, out of order or refused by ops->deliver(); the
@@ -278,6 +279,27 @@ void tcp_close(struct tcp_conn *c, uint64_t now);
 /* Sends RST and ends the connection (RFC 9293 3.10.5). TCP_EV_CLOSED comes before the function
  * returns. */
 void tcp_abort(struct tcp_conn *c, uint64_t now);
+/*
+ * Leaves the connection to TCP (RFC 9293 3.6 and 3.10.4): TCP sends the records of its queue and
+ * then FIN, and nobody receives any more. TCP_EV_CLOSED comes before the function returns, with the
+ * reason of tcp_abort(); from then on only ops->output(), rec_split(), rec_free() and
+ * conn_removed() concern the connection, with a user pointer of NULL. `account` is a number of the
+ * owner, which tcp_left() returns.
+ *
+ * Bytes of the peer that would be lost make TCP reset the connection (RFC 1122 4.2.2.13, RFC 2525
+ * 2.17): at once when it holds some that no tcp_consumed() has reported, and later when new ones
+ * arrive. It also resets at once a connection that is not established yet, and one beyond max_left.
+ * Returns false after such a reset, and true when the connection is left. A connection is left for
+ * one minute at most, whatever the peer does, and for the time of TIME_WAIT.
+ */
+bool tcp_leave(struct tcp_conn *c, uint64_t now, uint64_t account);
+/* Returns whether the connection was left, and sets *account. */
+bool tcp_left(const struct tcp_conn *c, uint64_t *account);
+/* Resets the left connections for whose tuple pick() returns true, except those in TIME_WAIT. */
+void tcp_left_reset(struct tcp_stack *s, uint64_t now,
+	bool (*pick)(const void *ctx, const struct tcp_tuple *t), const void *ctx);
+/* Returns the number of records in the queue. It walks over them. */
+uint32_t tcp_queued_records(const struct tcp_conn *c);
 /* Processes an ICMP "packet too big" of this connection. `seq` is the quoted sequence number, `mtu`
  * the reported MTU in bytes; 0: the report has none. Ignores a report whose `seq` lies outside the
  * send window, and one of less than the minimum of the IP version. A report that contradicts what
@@ -357,6 +379,13 @@ size_t tcp_conn_size(void);
 		"a connection was reset because the peer kept its window closed for too long")     \
 	X(TCP_KEEPALIVE, SK_NORMAL, "a keepalive probe was sent")                                  \
 	X(TCP_TIMED_OUT, SK_NOTICE, "a connection ended because the peer did not answer")          \
+	X(TCP_LEFT, SK_NORMAL, "a connection was left to TCP, which sends the rest and a FIN")     \
+	X(TCP_LEFT_FULL, SK_WARNING,                                                               \
+		"a connection was reset instead of left: too many are left already")               \
+	X(TCP_LEFT_UNREAD, SK_NOTICE,                                                              \
+		"a connection without an owner was reset: bytes of the peer were lost")            \
+	X(TCP_LEFT_END, SK_WARNING,                                                                \
+		"a connection without an owner was reset: the peer did not take all in time")      \
 	X(TCP_RESET_IN, SK_NOTICE, "a valid reset was received")                                   \
 	X(TCP_RESET_OUT, SK_NOTICE, "a reset was sent")                                            \
 	X(TCP_RESET_LIMIT, SK_NOTICE, "a segment was not answered by a reset (rate limit)")        \

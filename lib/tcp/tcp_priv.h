@@ -6,6 +6,7 @@
  *	ack.c     frees records        ->  sack.c (scoreboard), rack.c (loss), rtt.c, cc*.c
  *(window), prr.c (window during recovery) timers.c  runs deadlines       ->  rack.c, loss.c, conn.c
  *	output.c  sends in a turn      ->  segment.c (one segment)
+ *	left.c    connections without an owner
  *
  * The owner may call tcp_send(), tcp_close(), tcp_abort() and tcp_consumed() from inside its
  * callbacks. Therefore each function that runs a callback holds the connection with tcp_conn_hold()
@@ -49,10 +50,13 @@
 #define TCP_PEER_DELACK_NS 1000000ull
 /* A peer that never closes does not hold a connection longer than this. */
 #define TCP_FIN_WAIT_2_NS 60000000000ull
-#define TCP_RACK_PERSIST  16 /* RFC 8985 6.2 step 4 */
-#define TCP_RST_QUEUE     64
-#define TCP_PMTU_NS       600000000000ull /* RFC 1191 6.3, RFC 8201 5.2: ten minutes */
-#define TCP_OOO_FEW       8 /* slices that each connection may always keep out of order */
+/* A connection that its owner has left holds records and a place for at most this time. A peer that
+ * takes them at all has taken them by then. */
+#define TCP_LEFT_NS      60000000000ull
+#define TCP_RACK_PERSIST 16 /* RFC 8985 6.2 step 4 */
+#define TCP_RST_QUEUE    64
+#define TCP_PMTU_NS      600000000000ull /* RFC 1191 6.3, RFC 8201 5.2: ten minutes */
+#define TCP_OOO_FEW      8 /* slices that each connection may always keep out of order */
 /* A peer that takes so many bytes uses the connection, however often its window is closed. */
 #define TCP_WINDOW_PROGRESS 65536u
 /* A half-done connection of this age may be ended for a newer one. */
@@ -265,9 +269,10 @@ struct tcp_conn {
 	union tcp_cc_state cc;
 
 	/* Rarely used. */
-	struct sk_timer life;       /* of T_LIFE */
-	uint64_t keepalive_ns;      /* idle time before a probe; 0: that of the configuration */
-	TAILQ_ENTRY(tcp_conn) link; /* in one list: half-open, unclaimed, TIME_WAIT or free */
+	struct sk_timer life;  /* of T_LIFE */
+	uint64_t keepalive_ns; /* idle time before a probe; 0: that of the configuration */
+	/* In one list: half-open, unclaimed, left, TIME_WAIT or free. */
+	TAILQ_ENTRY(tcp_conn) link;
 	struct tcp_listener *listener;
 	TAILQ_ENTRY(tcp_conn) of_source; /* F_HALF_DONE */
 	TAILQ_ENTRY(tcp_conn) holder;    /* F_HOLDS */
@@ -281,6 +286,8 @@ struct tcp_conn {
 	struct tcp_pmtu pmtu;
 	uint16_t source; /* F_HALF_DONE: index in the stack's `sources` */
 	uint16_t peer_mss, soft_error;
+	bool left; /* tcp_leave() was called; `account` is valid */
+	uint64_t account;
 	int reason;
 	uint64_t n_retransmits;
 	uint32_t n_rtos, n_tlps, n_dup_acks;
@@ -338,15 +345,16 @@ struct tcp_stack {
 	struct tcp_conn_list work, busy;
 	const struct tcp_cc_ops *cc;
 	struct tcp_config cfg;
-	uint32_t n_live, n_half, n_tw; /* connections by kind; max_conns bounds n_live */
-	uint32_t n_half_done;          /* of all listeners */
-	uint64_t ndrawn;               /* draws of samples of half-done connections */
-	uint32_t ooo_total;            /* slices that all connections keep */
+	/* Connections by kind; max_conns bounds n_live. */
+	uint32_t n_live, n_half, n_tw, n_left;
+	uint32_t n_half_done; /* of all listeners */
+	uint64_t ndrawn;      /* draws of samples of half-done connections */
+	uint32_t ooo_total;   /* slices that all connections keep */
 	/* The connections with slices out of order, by the time of their last progress. */
 	struct tcp_conn_list holders;
 	struct tcp_conn *pool;
 	uint32_t pool_size, pool_fresh; /* connections from pool_fresh on were never used */
-	struct tcp_conn_list free, tw;
+	struct tcp_conn_list free, tw, left;
 	TAILQ_HEAD(, tcp_listener) listeners;
 	struct tcp_reopened reopened;
 	struct tcp_rst rst[TCP_RST_QUEUE];
@@ -460,6 +468,21 @@ tcp_in_flight(const struct tcp_conn *c)
 /* Return the initial sequence number and the offset of the timestamp clock of a tuple. */
 uint32_t tcp_isn(struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now);
 uint32_t tcp_ts_offset(const struct tcp_stack *s, const struct tcp_tuple *t);
+
+/* Returns whether the connection holds received bytes: out of order, or not consumed by the owner
+ * (an unfinished FPDU, for example). */
+static inline bool
+tcp_holds_bytes(const struct tcp_conn *c)
+{
+	return c->rcv_unread || c->ooo != NULL;
+}
+
+/* ---- left.c ---- */
+
+/* Ends a left connection, except in TIME_WAIT, after TCP_LEFT_NS. */
+void tcp_left_due(struct tcp_conn *c, uint64_t now);
+/* Resets a left connection because bytes of the peer are lost (RFC 1122 4.2.2.13). */
+void tcp_left_unread(struct tcp_conn *c, uint64_t now);
 
 /* ---- input.c, fin.c, ack.c, reasm.c, sack.c ---- */
 

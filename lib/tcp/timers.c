@@ -10,7 +10,7 @@
  *	          persist timer (RFC 9293 3.8.6.1)
  *	T_DELACK  delayed acknowledgement
  *	T_LIFE    the earlier of keepalive and the end of a smaller path MTU, or the end of
- *	          FIN-WAIT-2 and TIME-WAIT
+ *	          FIN-WAIT-2, TIME-WAIT and of the time that a connection without an owner has
  */
 #include "tcp_priv.h"
 
@@ -128,14 +128,6 @@ tcp_timers_life(struct tcp_conn *c, uint64_t deadline)
 	timers_arm(c, T_LIFE, deadline);
 }
 
-/* Returns whether the connection holds received bytes: out of order, or not consumed by the owner
- * (an unfinished FPDU, for example). A peer that vanished would leave them there for ever. */
-static bool
-holds_bytes(const struct tcp_conn *c)
-{
-	return c->rcv_unread || c->ooo != NULL;
-}
-
 /* Returns the smaller of two times of which 0 means none. */
 static uint64_t
 earlier(uint64_t a, uint64_t b)
@@ -143,7 +135,8 @@ earlier(uint64_t a, uint64_t b)
 	return a && (!b || a < b) ? a : b;
 }
 
-/* Returns the silence after which the connection sends a probe as it is now; 0: none. */
+/* Returns the silence after which the connection sends a probe as it is now; 0: none. A peer that
+ * vanished would leave the bytes that the connection holds there for ever. */
 static uint64_t
 keepalive_idle(const struct tcp_conn *c)
 {
@@ -151,7 +144,7 @@ keepalive_idle(const struct tcp_conn *c)
 
 	if (c->keepalive_ns)
 		return c->keepalive_ns;
-	return earlier(cfg->keepalive_idle_ns, holds_bytes(c) ? cfg->keepalive_held_ns : 0);
+	return earlier(cfg->keepalive_idle_ns, tcp_holds_bytes(c) ? cfg->keepalive_held_ns : 0);
 }
 
 /* Returns the time between two checks of the silence; 0: none. */
@@ -171,7 +164,7 @@ alive_until(struct tcp_conn *c, uint64_t keepalive)
 {
 	uint64_t next = c->pmtu.until ? SK_MIN(keepalive, c->pmtu.until) : keepalive;
 
-	if (next != SK_NEVER)
+	if (next != SK_NEVER && !c->left)
 		tcp_timers_life(c, next);
 }
 
@@ -306,6 +299,10 @@ keepalive_due(struct tcp_conn *c, uint64_t now)
 static void
 life_due(struct tcp_conn *c, uint64_t now)
 {
+	if (c->left && c->state != TCPS_TIME_WAIT) {
+		tcp_left_due(c, now);
+		return;
+	}
 	switch (c->state) {
 	case TCPS_TIME_WAIT:
 		if (c->refused != NULL) /* the owner has not accepted the last bytes yet */

@@ -104,8 +104,10 @@ on_slice_free(void *ctx, struct tcp_slice *chain)
 static bool
 on_deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 {
+	uint64_t account;
 	uint32_t n = 0;
 
+	CLAIM(!tcp_left(c, &account));
 	if (w.refuse)
 		return false;
 	for (struct tcp_slice *s = chain; s; s = s->next) {
@@ -225,7 +227,7 @@ static void
 owner(struct input *in)
 {
 	struct tcp_rec *chain;
-	unsigned what = take(in, 1);
+	unsigned what = take(in, 1), end;
 
 	w.refuse = what & 64;
 	w.busy = what & 128;
@@ -236,8 +238,11 @@ owner(struct input *in)
 		tcp_close(w.c, w.now);
 		break;
 	case 1:
-		if (take(in, 1) == 1)
+		end = take(in, 1);
+		if (end == 1)
 			tcp_abort(w.c, w.now);
+		else if (end == 2 && !tcp_leave(w.c, w.now, 7))
+			CLAIM(!w.c);
 		break;
 	case 2:
 		if (what & 32)
@@ -291,7 +296,7 @@ setup(uint8_t variant)
 
 	memset(&w, 0, sizeof(w));
 	tcp_config_default(&cfg);
-	cfg.max_conns = cfg.max_half_open = cfg.max_time_wait = 2;
+	cfg.max_conns = cfg.max_half_open = cfg.max_time_wait = cfg.max_left = 2;
 	cfg.rcv_buf = 8192;
 	cfg.ooo_slices = OOO_SLICES;
 	cfg.isn_key = (struct sk_key){{1, 2}};

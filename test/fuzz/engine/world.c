@@ -133,7 +133,7 @@ common(struct eng_config *cfg, int side)
 		.ird = 8,
 		.ord = 8};
 	cfg->tcp.max_half_open = 16;
-	cfg->tcp.max_time_wait = 32;
+	cfg->tcp.max_time_wait = cfg->tcp.max_left = 32;
 	cfg->tcp.ooo_slices = 32;
 	cfg->tcp.ooo_slices_total = 64;
 	cfg->tcp.msl_ns = MS / 2;

@@ -92,7 +92,7 @@ host_start(void (*tweak)(struct eng_config *cfg))
 		c->limits.client_cqs = 32;
 	c->limits.mrs = c->limits.client_mrs = 64;
 	c->limits.rx_mbufs = c->limits.tx_mbufs = 1024;
-	c->tcp.max_half_open = c->tcp.max_time_wait = 64;
+	c->tcp.max_half_open = c->tcp.max_time_wait = c->tcp.max_left = 64;
 	if (tweak != NULL)
 		tweak(c);
 	host.g = gw_create(&gc, err, sizeof(err));

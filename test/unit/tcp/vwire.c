@@ -321,7 +321,7 @@ vw_config(struct tcp_config *cfg)
 	tcp_config_default(cfg);
 	cfg->max_conns = VW_MAX_CONNS;
 	cfg->max_half_open = 16;
-	cfg->max_time_wait = 16;
+	cfg->max_time_wait = cfg->max_left = 16;
 	cfg->isn_key = (struct sk_key){{1, 2}};
 }
 
