@@ -143,6 +143,7 @@ struct iw_qp {
 	bool write_open; /* the current Write has not ended yet */
 	bool peer_fin;
 	bool close_called : 1, swallow_rtr : 1;
+	bool may_leave : 1;      /* iw_may_leave(), when iw_disconnect() aborted the QP */
 	bool draft_ext : 1;      /* iw_params.draft_ext */
 	struct rd_sample sample; /* which requests' latencies count */
 

@@ -168,6 +168,18 @@ iw_flush(struct iw_qp *q)
 	iw_rq_flush(q);
 }
 
+bool
+iw_may_leave(const struct iw_qp *q)
+{
+	const struct iw_stage *st = q->st;
+
+	if (q->phase != IW_PHASE_OPEN && q->phase != IW_PHASE_DRAIN)
+		return q->may_leave;
+	return q->midst == IW_MIDST_NONE && q->rec == NULL && q->tx_op == NULL &&
+	       q->sq.head == q->sq.tail && q->irq.head == q->irq.tail && q->rtr == MPA_RTR_NONE &&
+	       !st->ops.rd.sq_pending(st->ctx, q->rd);
+}
+
 void
 iw_disconnect(struct iw_qp *q, uint64_t now, enum iw_close how)
 {
@@ -178,8 +190,10 @@ iw_disconnect(struct iw_qp *q, uint64_t now, enum iw_close how)
 		q->drain_left = q->rd->caps.sq_depth;
 		return;
 	}
-	if (q->phase < IW_PHASE_ERROR)
+	if (q->phase < IW_PHASE_ERROR) {
+		q->may_leave = iw_may_leave(q);
 		iw_enter_error(q, IW_NONE);
+	}
 	if (how == IW_CLOSE_ABORT)
 		iw_close_once(q, IW_CLOSE_ABORT);
 }

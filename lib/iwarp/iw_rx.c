@@ -126,7 +126,9 @@ stream_fail(struct iw_qp *q, enum mpa_reason why)
 	}
 }
 
-/* Discards bytes that arrive after the end of placement, so that the stream can reach its end. */
+/* Discards bytes that arrive after the end of placement, so that the stream can reach its end. If
+ * the stream may be left to TCP, they do not count as consumed: they are lost, so that TCP has to
+ * reset the connection. */
 static void
 iw_rx_discard(struct iw_qp *q, struct tcp_slice *chain)
 {
@@ -136,7 +138,8 @@ iw_rx_discard(struct iw_qp *q, struct tcp_slice *chain)
 		bytes += s->len;
 	iw_count(q, IW_AFTER_TERMINATE);
 	q->st->ops.slice_free(q->st->ctx, chain);
-	q->st->ops.consumed(q->st->ctx, q, bytes);
+	if (!q->may_leave)
+		q->st->ops.consumed(q->st->ctx, q, bytes);
 }
 
 /* Frees the bytes that the QP holds after a failure. Returns their number. */

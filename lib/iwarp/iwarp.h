@@ -132,6 +132,11 @@ void iw_emss(struct iw_qp *q, uint32_t emss);
  * moves the QP to ERR and flushes it. IW_CLOSE_ABORT: flushes the QP and calls ops->close()
  * immediately. */
 void iw_disconnect(struct iw_qp *q, uint64_t now, enum iw_close how);
+/* Returns whether the stream of a QP that is about to be aborted, or that IW_CLOSE_ABORT has
+ * aborted, may end in order: this side stands between two messages, no request waits or lacks its
+ * completion, and the peer waits for no response. What TCP has then are whole messages, whose
+ * completions the program may have seen. */
+bool iw_may_leave(const struct iw_qp *q);
 /* Handle the peer's FIN (iw_peer_fin()) and the end of the stream (iw_closed(); `error` is 0 or
  * -errno). iw_closed() flushes all outstanding work and leaves the QP in ERR. */
 void iw_peer_fin(struct iw_qp *q, uint64_t now);

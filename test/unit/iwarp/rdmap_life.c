@@ -331,6 +331,138 @@ Test(rdmap_life, a_peer_s_fin_lets_the_message_under_way_end)
 	cr_assert(pair_fini(&p));
 }
 
+/* ---- Whether the stream may be left to TCP ---- */
+
+Test(rdmap_life, qp_between_messages_may_leave)
+{
+	start();
+	cr_assert(iw_may_leave(a->q));
+	for (unsigned i = 0; i < 3; i++)
+		wr_sge(end_recv(b, i), mb, 0, 100);
+	post(RD_SEND, 1, 100);
+	post(RD_SEND, 2, 100)->flags = 0; /* complete when TCP has it */
+	cr_assert_not(iw_may_leave(a->q), "requests wait");
+	end_tx(a);
+	cr_assert_eq(a->nsend, 1);
+	cr_assert(iw_may_leave(a->q));
+	iw_disconnect(a->q, 0, IW_CLOSE_ABORT);
+	cr_assert_eq(a->close_how, IW_CLOSE_ABORT);
+	cr_assert_eq(a->rd.state, RD_QP_ERR);
+	cr_assert(iw_may_leave(a->q));
+	cr_assert(pair_fini(&p));
+}
+
+Test(rdmap_life, qp_that_has_closed_in_order_may_leave)
+{
+	start();
+	post(RD_WRITE, 1, 100);
+	iw_disconnect(a->q, 0, IW_CLOSE_ORDERLY);
+	cr_assert_not(iw_may_leave(a->q));
+	end_tx(a);
+	cr_assert_eq(a->close_how, IW_CLOSE_ORDERLY);
+	cr_assert(iw_may_leave(a->q));
+	iw_disconnect(a->q, 0, IW_CLOSE_ABORT);
+	cr_assert_eq(a->closes, 1);
+	cr_assert(iw_may_leave(a->q));
+	cr_assert(pair_fini(&p));
+}
+
+Test(rdmap_life, qp_that_was_never_connected_may_not_leave)
+{
+	start();
+	iw_qp_destroy(a->q);
+	a->q = iw_qp_create(&a->st, &a->rd);
+	cr_assert_not(iw_may_leave(a->q));
+	cr_assert(pair_fini(&p));
+}
+
+enum owed { OWES_READ, OWES_ATOMIC, OWES_REST, OWES_RECORD, OWES_ANSWER, OWES_PART, OWES_RTR };
+
+/* Brings the QP into a state in which something is half done or owed. */
+static void
+owe(enum owed what)
+{
+	struct iw_params params = end_params();
+
+	switch (what) {
+	case OWES_READ:
+		post(RD_READ, 1, 8);
+		end_tx(a);
+		break;
+	case OWES_ATOMIC:
+		post(RD_FETCH_ADD, 1, 8);
+		end_tx(a);
+		break;
+	case OWES_REST: /* of a message */
+		post(RD_WRITE, 1, 8000);
+		cr_assert_eq(iw_tx(a->q, 0, 2), IW_TX_MORE);
+		break;
+	case OWES_RECORD: /* the ring to the transport stage is full */
+		a->refuse_send = 1000;
+		post(RD_WRITE, 1, 8)->flags = 0;
+		cr_assert_eq(iw_tx(a->q, 0, 8), IW_TX_NOBUF);
+		break;
+	case OWES_ANSWER:
+	case OWES_PART: /* of the answer */
+		wr_sge(end_recv(a, 1), ma, 0, 8);
+		post(RD_WRITE, 1, 8); /* the responder may send from here on */
+		cr_assert(pair_run(&p));
+		wr_sge(end_post(b, RD_READ, 2), mb, 0, 8000);
+		b->sq[b->sq_tail - 1].rkey = ma->stag;
+		b->sq[b->sq_tail - 1].remote_addr = ma->base;
+		end_tx(b);
+		end_feed(a, b->wire, b->wire_len, 0, NULL);
+		if (what == OWES_PART)
+			cr_assert_eq(iw_tx(a->q, 0, 2), IW_TX_MORE);
+		break;
+	case OWES_RTR:
+		cr_assert(pair_fini(&p));
+		params.rtr = MPA_RTR_WRITE;
+		pair_init(&p, &params, 7);
+		break;
+	}
+}
+
+Test(rdmap_life, qp_that_owes_something_may_not_leave)
+{
+	for (unsigned what = OWES_READ; what <= OWES_RTR; what++) {
+		start();
+		owe(what);
+		cr_assert_not(iw_may_leave(a->q), "case %u", what);
+		iw_disconnect(a->q, 0, IW_CLOSE_ABORT);
+		cr_assert_not(iw_may_leave(a->q), "case %u, after the abort", what);
+		cr_assert_eq(a->closes, 1);
+		cr_assert(pair_fini(&p));
+	}
+}
+
+Test(rdmap_life, qp_that_has_failed_may_not_leave)
+{
+	start();
+	post_bad(BAD_OPCODE);
+	end_tx(a);
+	cr_assert_not(iw_may_leave(a->q));
+	iw_disconnect(a->q, 0, IW_CLOSE_ABORT);
+	cr_assert_not(iw_may_leave(a->q));
+	cr_assert(pair_fini(&p));
+}
+
+/* Bytes that come after an abort are lost. If the stream may be left, TCP has to learn it. */
+Test(rdmap_life, bytes_after_an_abort_of_a_qp_that_may_leave_are_not_consumed)
+{
+	for (unsigned leaves = 0; leaves < 2; leaves++) {
+		start();
+		if (!leaves)
+			post(RD_READ, 1, 8);
+		end_tx(a);
+		iw_disconnect(a->q, 0, IW_CLOSE_ABORT);
+		end_feed(a, (const uint8_t *)"late", 4, 0, NULL);
+		cr_assert_eq(a->consumed, leaves ? 0 : 4);
+		cr_assert_eq(a->st.counters[IW_AFTER_TERMINATE], 1);
+		cr_assert(pair_fini(&p));
+	}
+}
+
 Test(rdmap_life, an_idle_qp_is_small)
 {
 	cr_assert_leq(iw_qp_size(), 700, "%zu", iw_qp_size());
