@@ -29,6 +29,8 @@ struct eng_qp_ops {
 	void (*message)(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m);
 	/* Moves the QP to the error state and closes its connection. */
 	void (*disconnect)(struct eng_stage *s, struct eng_qp *qp, enum eng_close how);
+	/* Returns whether ENG_T_LEAVE may replace ENG_T_ABORT. NULL: it never may. */
+	bool (*may_leave)(const struct eng_qp *qp);
 	/* Processes the end of the connection (ENG_E_CLOSED) with `error`: 0 or -errno. */
 	void (*closed)(struct eng_stage *s, struct eng_qp *qp, int error);
 	/* Returns whether the connection was open, so that it may have carried data. */

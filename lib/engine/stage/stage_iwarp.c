@@ -202,6 +202,12 @@ iwarp_disconnect(struct eng_stage *s, struct eng_qp *qp, enum eng_close how)
 	iw_disconnect(qp->iw, s->now, how == ENG_CLOSE_ORDERLY ? IW_CLOSE_ORDERLY : IW_CLOSE_ABORT);
 }
 
+static bool
+iwarp_may_leave(const struct eng_qp *qp)
+{
+	return iw_may_leave(qp->iw);
+}
+
 static void
 iwarp_closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
@@ -239,6 +245,7 @@ const struct eng_qp_ops eng_iwarp_ops = {
 	.pages = iwarp_pages,
 	.message = iwarp_message,
 	.disconnect = iwarp_disconnect,
+	.may_leave = iwarp_may_leave,
 	.closed = iwarp_closed,
 	.opened = iwarp_opened,
 	.info = iwarp_info,

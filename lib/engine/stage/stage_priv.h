@@ -54,7 +54,7 @@ struct rte_ring;
 enum eng_qp_pending {
 	EQP_P_CONSUMED = 1, /* ENG_T_CONSUMED */
 	EQP_P_CLOSE = 2,    /* ENG_T_CLOSE */
-	EQP_P_ABORT = 4,    /* ENG_T_ABORT */
+	EQP_P_ABORT = 4,    /* ENG_T_ABORT or ENG_T_LEAVE */
 	EQP_P_RELEASE = 8,  /* ENG_T_RELEASE */
 	EQP_P_FATAL = 16,   /* ENG_EC_QP_FATAL */
 	EQP_P_ENDED = 32,   /* ENG_EC_DISCONNECTED */

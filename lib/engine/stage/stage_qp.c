@@ -105,6 +105,19 @@ const struct rd_ops eng_stage_rd_ops = {
 
 /* ---- Pending messages ---- */
 
+/* Sends the end of a connection that the QP does not wait for. Returns false when the ring is full.
+ */
+static bool
+send_abort(struct eng_stage *s, struct eng_qp *qp)
+{
+	bool leave = qp->ops->may_leave != NULL && qp->ops->may_leave(qp);
+
+	if (!eng_qp_send(s, qp, leave ? ENG_T_LEAVE : ENG_T_ABORT, NULL, qp->consumed))
+		return false;
+	qp->consumed = 0;
+	return true;
+}
+
 static bool
 send_pending_transport(struct eng_stage *s, struct eng_qp *qp)
 {
@@ -118,7 +131,7 @@ send_pending_transport(struct eng_stage *s, struct eng_qp *qp)
 	}
 	if ((qp->pending & EQP_P_CLOSE) && eng_qp_send(s, qp, ENG_T_CLOSE, NULL, 0))
 		qp->pending &= ~EQP_P_CLOSE;
-	if ((qp->pending & EQP_P_ABORT) && eng_qp_send(s, qp, ENG_T_ABORT, NULL, 0))
+	if ((qp->pending & EQP_P_ABORT) && send_abort(s, qp))
 		qp->pending &= ~EQP_P_ABORT;
 	if ((qp->pending & EQP_P_RELEASE) && eng_qp_send(s, qp, ENG_T_RELEASE, NULL, 0))
 		qp->pending &= ~EQP_P_RELEASE;

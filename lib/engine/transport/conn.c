@@ -239,6 +239,41 @@ eng_conn_lost(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_put(t, c);
 }
 
+/* The `account` of tcp_leave(): a user, and the units of t->left_share that it has taken. */
+#define LEFT_ACCOUNT(user, n) ((uint64_t)(user) << 32 | (n))
+
+/*
+ * The records of a left connection count against the share of their user until they are
+ * acknowledged, like all records: a client that leaves many behind waits for records itself. Its
+ * user may be gone by then, though, and the next user with this number would have less for up to a
+ * minute, since the engine stage cannot know whose they were. So all left connections of a stage
+ * together hold at most an ENG_LEFT_PART-th of the records that a stage has, and a user its share
+ * of these. The place in conn_share is free at once: left connections have places of their own in
+ * lib/tcp.
+ */
+void
+eng_conn_leave(struct eng_transport *t, struct eng_conn *c)
+{
+	uint32_t n = 1 + tcp_queued_records(c->tcp);
+	uint16_t user = c->user; /* `c` may be free when tcp_leave() returns */
+
+	if (sk_share_take(&t->left_share, user, n) != SK_SHARE_OK) {
+		sk_count(t->counters, ENG_LEFT_SHARE);
+		tcp_abort(c->tcp, t->now);
+	} else if (!tcp_leave(c->tcp, t->now, LEFT_ACCOUNT(user, n))) {
+		sk_share_give(&t->left_share, user, n);
+	}
+}
+
+void
+eng_conn_left_end(struct eng_transport *t, const struct tcp_conn *conn)
+{
+	uint64_t account;
+
+	if (tcp_left(conn, &account))
+		sk_share_give(&t->left_share, (uint32_t)(account >> 32), (uint32_t)account);
+}
+
 static void
 linger_end(struct eng_transport *t, struct eng_conn *c)
 {

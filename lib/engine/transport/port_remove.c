@@ -132,6 +132,12 @@ eng_port_unwatch(struct eng *e, unsigned i)
 
 /* ---- The end of the device ---- */
 
+static bool
+is_on_port(const void *port, const struct tcp_tuple *tuple)
+{
+	return tuple->port == *(const uint16_t *)port;
+}
+
 void
 eng_port_leave(struct eng_transport *t, uint16_t port)
 {
@@ -154,6 +160,8 @@ eng_port_leave(struct eng_transport *t, uint16_t port)
 	}
 	if (eng_port_is_again(p))
 		net_port_forget(t->net, port);
+	else
+		tcp_left_reset(t->tcp, t->now, is_on_port, &port);
 	/* Frames in the queue of this stage are dropped at the end of the turn (send_burst()). */
 	__atomic_fetch_or(&p->left, bit, __ATOMIC_RELEASE);
 }

@@ -113,7 +113,9 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 {
 	struct eng_transport *t = aligned_alloc(64, (sizeof(*t) + 63) & ~63ul);
 	const struct tcp_config *tc = &e->cfg.tcp;
-	uint32_t tuples = tc->max_conns + tc->max_half_open + tc->max_time_wait;
+	const uint32_t tuples =
+		tc->max_conns + tc->max_half_open + tc->max_time_wait + tc->max_left;
+	const uint32_t left = e->cfg.limits.tx_mbufs / ENG_LEFT_PART;
 
 	if (t == NULL)
 		goto no_memory;
@@ -140,6 +142,7 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	t->recorder = eng_recorder_create();
 	if (t->recorder == NULL || t->conns == NULL || t->notices == NULL || create_pools(t) != 0 ||
 		eng_share_init(&t->conn_share, &e->cfg.limits, tc->max_conns, 1) != 0 ||
+		eng_share_init(&t->left_share, &e->cfg.limits, left, 1) != 0 ||
 		eng_tuples_create(t, tuples) != 0 || create_stacks(t, now) != 0) {
 		eng_transport_destroy(t);
 		goto no_memory;
@@ -240,6 +243,7 @@ eng_transport_destroy(struct eng_transport *t)
 		rte_mbuf_raw_free(t->spare[t->spare_out++ % ENG_SPARE]);
 	eng_tuples_destroy(t);
 	sk_share_fini(&t->conn_share);
+	sk_share_fini(&t->left_share);
 	eng_pool_free(t->rx_pool);
 	eng_pool_free(t->tx_pool);
 	sk_mem_free(t->conns, t->nconns * sizeof(t->conns[0]));

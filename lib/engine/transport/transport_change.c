@@ -78,17 +78,20 @@ change_check(const struct eng_transport *t, const struct eng_config *next)
 	return fresh <= net_if_room(t->net) ? 0 : -ENOSPC;
 }
 
-/* Returns whether the connection has a local address that disappears. */
+struct change {
+	const struct eng_config *was, *next;
+};
+
+/* Returns whether the local address of the tuple disappears. */
 static bool
-change_ends(const struct eng_transport *t, const struct eng_conn *c, const struct eng_config *was,
-	const struct eng_config *next)
+change_ends(const void *change, const struct tcp_tuple *ends)
 {
-	const struct tcp_tuple ends = eng_conn_ends(t, c);
+	const struct change *ch = change;
 
-	for (unsigned i = 0; i < was->nifs; i++) {
-		const struct eng_if_config *f = &was->ifs[i];
+	for (unsigned i = 0; i < ch->was->nifs; i++) {
+		const struct eng_if_config *f = &ch->was->ifs[i];
 
-		if (sk_addr_eq(&f->addr, &ends.laddr) && change_find(next, f) == NULL)
+		if (sk_addr_eq(&f->addr, &ends->laddr) && change_find(ch->next, f) == NULL)
 			return true;
 	}
 	return false;
@@ -111,16 +114,22 @@ drop_conn(struct eng_transport *t, struct eng_conn *c)
 static uint32_t
 change_end_all(struct eng_transport *t, const struct eng_config *was, const struct eng_config *next)
 {
+	const struct change change = {was, next};
+	struct tcp_tuple ends;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < t->fresh; i++) {
 		struct eng_conn *c = &t->conns[i];
 
-		if (c->state == ECONN_FREE || !eng_conn_alive(c) || !change_ends(t, c, was, next))
+		if (c->state == ECONN_FREE || !eng_conn_alive(c))
+			continue;
+		ends = eng_conn_ends(t, c);
+		if (!change_ends(&change, &ends))
 			continue;
 		n += c->state == ECONN_BOUND;
 		drop_conn(t, c);
 	}
+	tcp_left_reset(t->tcp, t->now, change_ends, &change);
 	return n;
 }
 

@@ -27,6 +27,7 @@ struct rte_ring;
 #define ENG_TX_BUFFER  64  /* frames of a port that are queued until the end of the turn */
 #define ENG_SPARE      32  /* places for header mbufs that are allocated in advance */
 #define ENG_LOOP_QUEUE 256 /* frames on the internal loop port; a power of two */
+#define ENG_LEFT_PART  8   /* all left connections hold an ENG_LEFT_PART-th of the records */
 #define ENG_HIT_WAYS   2   /* recent lookups of connections in a slot of their table */
 /* Payload bytes up to which a frame is one mbuf with a copy, which costs less than attaching. */
 #define ENG_COPY_MAX 2048
@@ -185,6 +186,7 @@ struct eng_transport {
 	struct eng_conn *conns;                   /* [nconns] */
 	uint32_t nconns, nstartups, nused, fresh; /* conns[fresh..] have never been used */
 	struct sk_share conn_share;               /* of the TCP connections, by user */
+	struct sk_share left_share;               /* see eng_conn_leave() */
 	TAILQ_HEAD(eng_conns, eng_conn) free, pending;
 	struct sk_wheel wheel; /* start-up timers */
 	/* Frames */
@@ -384,6 +386,11 @@ bool eng_conns_pending(struct eng_transport *t);
  * full. */
 bool eng_conn_send(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type,
 	uint64_t u, uint32_t arg);
+/* Leaves the TCP connection to lib/tcp (tcp_leave()), or aborts it if that is not possible. The
+ * connection has ended then. */
+void eng_conn_leave(struct eng_transport *t, struct eng_conn *c);
+/* Returns what a left connection has taken of t->left_share, when lib/tcp removes it. */
+void eng_conn_left_end(struct eng_transport *t, const struct tcp_conn *conn);
 /* Binds the connection to the QP `qp_index` of engine stage `stage`, to which its bytes go from
  * then on. */
 void eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32_t qp_index);

@@ -155,6 +155,7 @@ eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn)
 	rte_hash_del_key(t->tuples, key);
 	if (tcp_conn_listener(conn) == NULL)
 		eng_lports_del(&t->lports, key);
+	eng_conn_left_end(t, conn);
 }
 
 struct eng_listener *

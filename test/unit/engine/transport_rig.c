@@ -11,17 +11,19 @@
 void
 turn(struct world *w)
 {
+	int end = w->still ? 1 : 2;
+
 	w->now += 20000;
-	for (int i = w->deaf ? 1 : 0; i < 2; i++)
+	for (int i = w->deaf ? 1 : 0; i < end; i++)
 		eng_transport_rx(w->pair.e[i]->transports[0], w->now);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < end; i++)
 		eng_transport_tx(w->pair.e[i]->transports[0], w->now);
 }
 
 void
 world_start(struct world *w)
 {
-	w->deaf = false;
+	w->deaf = w->still = false;
 	pair_start(&w->pair);
 	w->now = eng_clock(); /* not before the time at which the stages' wheels begin */
 }

@@ -19,6 +19,7 @@ struct world {
 	struct pair pair; /* the test calls pair_init() and pair_end() */
 	uint64_t now;     /* ns */
 	bool deaf;        /* side A receives no frames */
+	bool still;       /* side B does not run */
 };
 
 extern const struct eng_offer offer; /* the offer of both sides */

@@ -149,6 +149,10 @@ iwarp_link_message(struct eng_transport *t, struct eng_conn *c, const struct eng
 		c->whole = m->u != 0;
 		tcp_consumed(c->tcp, m->arg);
 		break;
+	case ENG_T_LEAVE:
+		tcp_consumed(c->tcp, m->arg);
+		eng_conn_leave(t, c);
+		break;
 	default:
 		eng_conn_drop(m);
 	}
