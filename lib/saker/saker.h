@@ -292,7 +292,7 @@ int saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct sake
  * saker_error() then has the reason, and no later QP of the array exists. -errno: there is none. */
 int saker_qp_create_many(
 	struct saker_pd *pd, struct saker_qp_attr *attr, uint32_t n, struct saker_qp **out);
-/* Destroys a QP, and ends its connection. */
+/* Destroys a QP, and ends its connection as saker_disconnect() does with `abortive`. */
 int saker_qp_destroy(struct saker_qp *qp);
 /* Returns `user` of its attributes. */
 void *saker_qp_user(const struct saker_qp *qp);
@@ -621,7 +621,8 @@ int saker_reject(struct saker *s, uint32_t request, const void *private_data, si
 /* The same, reporting the depths that this side requires (RFC 6581 9.1): p->ird, p->ord. */
 int saker_reject_as(struct saker *s, uint32_t request, const struct saker_conn_param *p);
 /* Ends a connection; SAKER_EV_DISCONNECTED follows. Requests that the engine has taken are sent
- * first, unless `abortive`. */
+ * first, unless `abortive`. After an abortive end over iWARP, the peer still gets the messages of
+ * completed requests, unless other requests are posted or the peer waits for a response. */
 int saker_disconnect(struct saker_qp *qp, bool abortive);
 
 /* ---- Datagram services ---- */

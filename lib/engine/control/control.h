@@ -95,7 +95,8 @@
  *  - ENG_CE_QP_CLOSE carries close.how. ENG_CLOSE_ORDERLY disconnects the QP after the posted work
  *    requests. ENG_CLOSE_ABORT moves the QP, connected or not, to the error state and flushes it.
  *  - ENG_CE_QP_DEL and ENG_CE_QP_RESET abort and release the connection of a connected QP first. No
- *    ENG_EC_* notice about the QP follows the answer.
+ *    ENG_EC_* notice about the QP follows the answer. None of the three waits for the peer
+ *    (ENG_T_ABORT, ENG_T_LEAVE).
  *  - ENG_CE_QP_QUERY is answered with `qp_info`: enum rd_qp_state, and the QP's counters.
  *
  * Notices of an engine stage:

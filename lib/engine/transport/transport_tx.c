@@ -505,8 +505,8 @@ eng_tcp_output(
 		to = tcp_tuple(conn);
 	if (c != NULL)
 		return send_segment(t, &c->path, out, c->addr_sum);
-	/* A half-open connection, or a segment without connection: this is rare, and the path is
-	 * looked up each time. */
+	/* A half-open connection, one that was left, or a segment without connection: this is rare,
+	 * and the path is looked up each time. */
 	src = to->laddr;
 	if (net_path_init(t->net, &path, &src, &to->raddr, IP_TCP, t->now) != 0)
 		return 0;
