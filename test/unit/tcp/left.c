@@ -34,6 +34,7 @@ leave(void)
 	unsigned sent = p.sent_ev, fin = p.peer_fin;
 	uint64_t account;
 
+	tcp_set_user(p.c, &p);
 	cr_assert(tcp_leave(p.c, p.now, 77));
 	cr_assert(tcp_left(p.c, &account));
 	cr_assert_eq(account, 77);
@@ -82,6 +83,7 @@ Test(tcp_left, queued_data_and_then_fin_rfc9293_3_6_case_1)
 	cr_assert_eq(p.sent_ev + p.peer_fin, 0, "events without an owner");
 	cr_assert_eq(sc_count(&p, TCP_RESET_OUT), 0);
 	cr_assert_eq(sc_count(&p, TCP_LEFT_UNREAD), 0);
+	cr_assert_eq(sc_count(&p, TCP_LEFT_END), 0);
 }
 
 Test(tcp_left, lost_data_and_a_lost_fin_are_sent_again_rfc6298_5)
@@ -224,6 +226,27 @@ Test(tcp_left, old_data_that_comes_again_is_acknowledged_rfc9293_3_10_7_4)
 	OUT("R. 2:2 ack 101");
 	STATE("CLOSED");
 	cr_assert_eq(sc_count(&p, TCP_LEFT_UNREAD), 1);
+}
+
+Test(tcp_left, old_data_with_a_new_fin_is_no_loss_rfc9293_3_10_7_4)
+{
+	IN(". 1:101 ack 1");
+	leave();
+	p.seen = p.nout;
+	IN("F. 51:101 ack 2");
+	OUT(". 2:2 ack 102");
+	STATE("TIME-WAIT");
+	cr_assert_eq(sc_count(&p, TCP_LEFT_UNREAD), 0);
+}
+
+Test(tcp_left, acknowledgement_behind_a_gap_is_no_data_rfc9293_3_10_7_4)
+{
+	sc_send(&p, 1, 10);
+	leave();
+	IN(". 51:51 ack 12"); /* the data before it is on the way */
+	STATE("FIN-WAIT-2");
+	cr_assert_eq(sc_count(&p, TCP_LEFT_UNREAD), 0);
+	cr_assert_eq(p.recs, 0);
 }
 
 Test(tcp_left, data_behind_the_window_is_only_acknowledged_rfc9293_3_10_7_4)
@@ -381,6 +404,12 @@ Test(tcp_left, connections_beyond_the_bound_are_reset)
 	OUT("R. 11:11 ack 1");
 	cr_assert_eq(p.removed, 1);
 	cr_assert_eq(sc_count(&p, TCP_LEFT_FULL), 1);
+	WAIT(MINUTE + MS); /* the others end, and one can be left again */
+	p.nout = p.seen = 0;
+	p.t.rport++;
+	p.connected = p.closed = 0;
+	sc_establish(&p);
+	cr_assert(tcp_leave(p.c, p.now, 1));
 }
 
 /* Left connections take no places of the others: as many new ones as before can begin. */
@@ -388,6 +417,11 @@ Test(tcp_left, all_places_for_connections_remain)
 {
 	struct tcp_conn *c;
 
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.max_half_open = p.cfg.max_time_wait = 1;
+	sc_start(&p);
+	sc_establish(&p);
 	for (unsigned i = 0; i < p.cfg.max_left; i++) {
 		cr_assert(tcp_leave(p.c, p.now, 1));
 		p.t.rport++;
