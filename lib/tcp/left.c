@@ -16,7 +16,7 @@ tcp_left_unread(struct tcp_conn *c, uint64_t now)
 }
 
 bool
-tcp_leave(struct tcp_conn *c, uint64_t now, uint64_t account)
+tcp_leave(struct tcp_conn *c, uint64_t now, const struct tcp_note *note)
 {
 	struct tcp_stack *s = c->s;
 
@@ -37,7 +37,7 @@ tcp_leave(struct tcp_conn *c, uint64_t now, uint64_t account)
 	tcp_close(c, now);
 	tcp_conn_unlink(c);
 	c->left = true;
-	c->account = account;
+	c->note = *note;
 	TAILQ_INSERT_TAIL(&s->left, c, link);
 	s->n_left++;
 	tcp_timers_life(c, now + TCP_LEFT_NS);
@@ -47,11 +47,10 @@ tcp_leave(struct tcp_conn *c, uint64_t now, uint64_t account)
 	return true;
 }
 
-bool
-tcp_left(const struct tcp_conn *c, uint64_t *account)
+const struct tcp_note *
+tcp_left(const struct tcp_conn *c)
 {
-	*account = c->account;
-	return c->left;
+	return c->left ? &c->note : NULL;
 }
 
 /* In FIN-WAIT-2 the peer has all bytes, and only does not close its direction. */

@@ -279,12 +279,16 @@ void tcp_close(struct tcp_conn *c, uint64_t now);
 /* Sends RST and ends the connection (RFC 9293 3.10.5). TCP_EV_CLOSED comes before the function
  * returns. */
 void tcp_abort(struct tcp_conn *c, uint64_t now);
+/* What the owner notes about a connection that it leaves; TCP does not use it. */
+struct tcp_note {
+	uint64_t word[2];
+};
 /*
  * Leaves the connection to TCP (RFC 9293 3.6 and 3.10.4): TCP sends the records of its queue and
  * then FIN, and nobody receives any more. TCP_EV_CLOSED comes before the function returns, with the
  * reason of tcp_abort(); from then on only ops->output(), rec_split(), rec_free() and
- * conn_removed() concern the connection, with a user pointer of NULL. `account` is a number of the
- * owner, which tcp_left() returns.
+ * conn_removed() concern the connection, with a user pointer of NULL. TCP copies `note`, what the
+ * owner then needs to know, for tcp_left().
  *
  * Bytes of the peer that would be lost make TCP reset the connection (RFC 1122 4.2.2.13, RFC 2525
  * 2.17): at once when it holds some that no tcp_consumed() has reported, and later when new ones
@@ -292,9 +296,9 @@ void tcp_abort(struct tcp_conn *c, uint64_t now);
  * Returns false after such a reset, and true when the connection is left. A connection is left for
  * one minute at most, whatever the peer does, and for the time of TIME_WAIT.
  */
-bool tcp_leave(struct tcp_conn *c, uint64_t now, uint64_t account);
-/* Returns whether the connection was left, and sets *account. */
-bool tcp_left(const struct tcp_conn *c, uint64_t *account);
+bool tcp_leave(struct tcp_conn *c, uint64_t now, const struct tcp_note *note);
+/* Returns the note if the connection was left, and NULL otherwise. */
+const struct tcp_note *tcp_left(const struct tcp_conn *c);
 /* Resets the left connections for whose tuple pick() returns true, except those in TIME_WAIT. */
 void tcp_left_reset(struct tcp_stack *s, uint64_t now,
 	bool (*pick)(const void *ctx, const struct tcp_tuple *t), const void *ctx);

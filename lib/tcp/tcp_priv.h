@@ -286,8 +286,8 @@ struct tcp_conn {
 	struct tcp_pmtu pmtu;
 	uint16_t source; /* F_HALF_DONE: index in the stack's `sources` */
 	uint16_t peer_mss, soft_error;
-	bool left; /* tcp_leave() was called; `account` is valid */
-	uint64_t account;
+	bool left; /* tcp_leave() was called; `note` is valid */
+	struct tcp_note note;
 	int reason;
 	uint64_t n_retransmits;
 	uint32_t n_rtos, n_tlps, n_dup_acks;

@@ -104,10 +104,9 @@ on_slice_free(void *ctx, struct tcp_slice *chain)
 static bool
 on_deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 {
-	uint64_t account;
 	uint32_t n = 0;
 
-	CLAIM(!tcp_left(c, &account));
+	CLAIM(tcp_left(c) == NULL);
 	if (w.refuse)
 		return false;
 	for (struct tcp_slice *s = chain; s; s = s->next) {
@@ -226,6 +225,7 @@ segment(struct input *in)
 static void
 owner(struct input *in)
 {
+	const struct tcp_note note = {{7, 8}};
 	struct tcp_rec *chain;
 	unsigned what = take(in, 1), end;
 
@@ -241,7 +241,7 @@ owner(struct input *in)
 		end = take(in, 1);
 		if (end == 1)
 			tcp_abort(w.c, w.now);
-		else if (end == 2 && !tcp_leave(w.c, w.now, 7))
+		else if (end == 2 && !tcp_leave(w.c, w.now, &note))
 			CLAIM(!w.c);
 		break;
 	case 2:

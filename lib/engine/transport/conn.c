@@ -6,6 +6,7 @@
  * again only when no message in flight can contain it.
  */
 #include <errno.h>
+#include <string.h>
 
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
@@ -239,9 +240,6 @@ eng_conn_lost(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_put(t, c);
 }
 
-/* The `account` of tcp_leave(): a user, and the units of t->left_share that it has taken. */
-#define LEFT_ACCOUNT(user, n) ((uint64_t)(user) << 32 | (n))
-
 /*
  * The records of a left connection count against the share of their user until they are
  * acknowledged, like all records: a client that leaves many behind waits for records itself. Its
@@ -254,24 +252,38 @@ eng_conn_lost(struct eng_transport *t, struct eng_conn *c)
 void
 eng_conn_leave(struct eng_transport *t, struct eng_conn *c)
 {
-	uint32_t n = 1 + tcp_queued_records(c->tcp);
-	uint16_t user = c->user; /* `c` may be free when tcp_leave() returns */
+	/* `c` may be free when tcp_leave() returns. */
+	const struct eng_left left = {
+		.units = 1 + tcp_queued_records(c->tcp), .user = c->user, .class = c->path.class};
+	struct tcp_note note;
 
-	if (sk_share_take(&t->left_share, user, n) != SK_SHARE_OK) {
+	memcpy(&note, &left, sizeof(note));
+	if (sk_share_take(&t->left_share, left.user, left.units) != SK_SHARE_OK) {
 		sk_count(t->counters, ENG_LEFT_SHARE);
 		tcp_abort(c->tcp, t->now);
-	} else if (!tcp_leave(c->tcp, t->now, LEFT_ACCOUNT(user, n))) {
-		sk_share_give(&t->left_share, user, n);
+	} else if (!tcp_leave(c->tcp, t->now, &note)) {
+		sk_share_give(&t->left_share, left.user, left.units);
 	}
+}
+
+bool
+eng_conn_left(const struct tcp_conn *conn, struct eng_left *left)
+{
+	const struct tcp_note *note = tcp_left(conn);
+
+	if (note == NULL)
+		return false;
+	memcpy(left, note, sizeof(*left));
+	return true;
 }
 
 void
 eng_conn_left_end(struct eng_transport *t, const struct tcp_conn *conn)
 {
-	uint64_t account;
+	struct eng_left left;
 
-	if (tcp_left(conn, &account))
-		sk_share_give(&t->left_share, (uint32_t)(account >> 32), (uint32_t)account);
+	if (eng_conn_left(conn, &left))
+		sk_share_give(&t->left_share, left.user, left.units);
 }
 
 static void

@@ -123,6 +123,15 @@ struct eng_conn {
 };
 _Static_assert(offsetof(struct eng_conn, path) == 64, "the cache lines that segments use");
 
+/* The note about a TCP connection that is left (tcp_leave()): what it has taken of the share of its
+ * user, and the class of its packets. */
+struct eng_left {
+	uint32_t units;
+	uint16_t user;
+	struct net_class class;
+};
+_Static_assert(sizeof(struct eng_left) == sizeof(struct tcp_note), "eng_conn_leave() copies it");
+
 struct eng_listener {
 	LIST_ENTRY(eng_listener) next;
 	struct tcp_listener *tcp;
@@ -389,6 +398,8 @@ bool eng_conn_send(struct eng_transport *t, const struct eng_conn *c, enum eng_t
 /* Leaves the TCP connection to lib/tcp (tcp_leave()), or aborts it if that is not possible. The
  * connection has ended then. */
 void eng_conn_leave(struct eng_transport *t, struct eng_conn *c);
+/* Returns whether a TCP connection was left, and sets *left. */
+bool eng_conn_left(const struct tcp_conn *conn, struct eng_left *left);
 /* Returns what a left connection has taken of t->left_share, when lib/tcp removes it. */
 void eng_conn_left_end(struct eng_transport *t, const struct tcp_conn *conn);
 /* Binds the connection to the QP `qp_index` of engine stage `stage`, to which its bytes go from

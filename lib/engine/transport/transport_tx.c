@@ -497,7 +497,9 @@ eng_tcp_output(
 	struct eng_transport *t = ctx;
 	struct eng_conn *c = conn == NULL ? NULL : tcp_user(conn);
 	static const struct net_class none;
+	const struct net_class *class;
 	const struct eng_listener *l;
+	struct eng_left left;
 	struct net_path path;
 	struct sk_addr src;
 
@@ -511,6 +513,9 @@ eng_tcp_output(
 	if (net_path_init(t->net, &path, &src, &to->raddr, IP_TCP, t->now) != 0)
 		return 0;
 	l = eng_listener_find(t, &to->laddr, to->lport);
-	eng_path_class(t, &path, to, l != NULL ? &l->offer.class : &none);
+	class = l != NULL ? &l->offer.class : &none;
+	if (conn != NULL && eng_conn_left(conn, &left))
+		class = &left.class;
+	eng_path_class(t, &path, to, class);
 	return send_segment(t, &path, out, eng_addr_sum(to, IP_TCP));
 }

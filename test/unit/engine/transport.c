@@ -772,6 +772,38 @@ Test(engine_transport, user_leaves_no_more_records_than_its_share)
 	pair_end(&w.pair);
 }
 
+/* Its packets have the class of the connection to the end. */
+Test(engine_transport, left_connection_keeps_its_class)
+{
+	const struct net_class class = {.dscp = 24};
+	struct rte_mbuf *m;
+	struct rte_ring *wire;
+	struct world w;
+	uint32_t conn[2];
+	unsigned n = 0;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	connect_both(&w, conn);
+	pass(&w, 100000000);
+	wire = rte_ring_lookup("wire1_0");
+	net_path_set_class(&w.pair.e[SIDE_A]->transports[0]->conns[conn[SIDE_A]].path, &class);
+	w.still = true;
+	send_bytes(&w, SIDE_A, conn[SIDE_A], 0, 100);
+	leave(&w, conn, 0);
+	cr_assert_gt(rte_ring_count(wire), 0);
+	while (rte_ring_sc_dequeue(wire, (void **)&m) == 0) {
+		cr_assert_eq(rte_pktmbuf_mtod(m, const uint8_t *)[ETH_LEN + 1] >> 2, 24);
+		rte_pktmbuf_free(m);
+		n++;
+	}
+	cr_assert_gt(n, 0);
+	w.still = false;
+	expect_bytes(&w, SIDE_B, conn[SIDE_B], 0, 100); /* sent again */
+	peer_ends(&w, conn, 0);
+	pair_end(&w.pair);
+}
+
 Test(engine_transport, removed_address_ends_left_connections)
 {
 	static struct eng_config next;

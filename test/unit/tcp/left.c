@@ -10,6 +10,7 @@
 #define MINUTE (60000 * MS)
 
 static struct script p;
+static const struct tcp_note note = {{77, 78}};
 
 static void
 establish(void)
@@ -32,12 +33,11 @@ static void
 leave(void)
 {
 	unsigned sent = p.sent_ev, fin = p.peer_fin;
-	uint64_t account;
 
 	tcp_set_user(p.c, &p);
-	cr_assert(tcp_leave(p.c, p.now, 77));
-	cr_assert(tcp_left(p.c, &account));
-	cr_assert_eq(account, 77);
+	cr_assert_null(tcp_left(p.c));
+	cr_assert(tcp_leave(p.c, p.now, &note));
+	cr_assert_arr_eq(tcp_left(p.c), &note, sizeof(note));
 	cr_assert_eq(p.closed, 1);
 	cr_assert_eq(p.reason, -ECONNABORTED);
 	cr_assert_eq(p.removed, 0);
@@ -51,7 +51,7 @@ leave(void)
 static void
 refused(void)
 {
-	cr_assert_not(tcp_leave(p.c, p.now, 77));
+	cr_assert_not(tcp_leave(p.c, p.now, &note));
 	STATE("CLOSED");
 	cr_assert_eq(p.closed, 1);
 	cr_assert_eq(p.reason, -ECONNABORTED);
@@ -392,7 +392,7 @@ Test(tcp_left, smaller_path_mtu_does_not_extend_the_time)
 Test(tcp_left, connections_beyond_the_bound_are_reset)
 {
 	for (unsigned i = 0; i < p.cfg.max_left; i++) {
-		cr_assert(tcp_leave(p.c, p.now, 1), "connection %u", i);
+		cr_assert(tcp_leave(p.c, p.now, &note), "connection %u", i);
 		p.t.rport++;
 		p.connected = p.closed = 0;
 		sc_establish(&p);
@@ -400,7 +400,7 @@ Test(tcp_left, connections_beyond_the_bound_are_reset)
 	cr_assert_eq(sc_count(&p, TCP_LEFT), p.cfg.max_left);
 	sc_send(&p, 1, 10);
 	p.seen = p.nout;
-	cr_assert_not(tcp_leave(p.c, p.now, 1));
+	cr_assert_not(tcp_leave(p.c, p.now, &note));
 	OUT("R. 11:11 ack 1");
 	cr_assert_eq(p.removed, 1);
 	cr_assert_eq(sc_count(&p, TCP_LEFT_FULL), 1);
@@ -409,7 +409,7 @@ Test(tcp_left, connections_beyond_the_bound_are_reset)
 	p.t.rport++;
 	p.connected = p.closed = 0;
 	sc_establish(&p);
-	cr_assert(tcp_leave(p.c, p.now, 1));
+	cr_assert(tcp_leave(p.c, p.now, &note));
 }
 
 /* Left connections take no places of the others: as many new ones as before can begin. */
@@ -423,7 +423,7 @@ Test(tcp_left, all_places_for_connections_remain)
 	sc_start(&p);
 	sc_establish(&p);
 	for (unsigned i = 0; i < p.cfg.max_left; i++) {
-		cr_assert(tcp_leave(p.c, p.now, 1));
+		cr_assert(tcp_leave(p.c, p.now, &note));
 		p.t.rport++;
 		p.connected = p.closed = 0;
 		sc_establish(&p);
@@ -455,7 +455,7 @@ Test(tcp_left, owner_resets_the_ones_that_it_picks)
 	sc_establish(&p);
 	second = p.c;
 	cr_assert_eq(tcp_queued_records(second), 0);
-	cr_assert(tcp_leave(second, p.now, 2));
+	cr_assert(tcp_leave(second, p.now, &note));
 	sc_poll(&p);
 	p.seen = p.nout;
 	tcp_left_reset(p.s, p.now, has_rport, &port);
