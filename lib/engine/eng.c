@@ -31,8 +31,40 @@ ring_at(struct rte_ring **at, const struct eng *e, const char *kind, unsigned a,
 	return *at != NULL;
 }
 
-/* Creates a pair of rings between each transport stage and each engine stage, and between the
- * control stage and each other stage. */
+void
+eng_rings_link(struct eng *e, unsigned t, unsigned s)
+{
+	struct rte_ring **to_stage = &e->rings.to_stage[t][s];
+	struct rte_ring **to_transport = &e->rings.to_transport[t][s];
+
+	if (*to_stage != NULL)
+		return;
+	if (ring_at(to_transport, e, "dst", t, s) && ring_at(to_stage, e, "dts", t, s))
+		return;
+	rte_ring_free(*to_transport);
+	*to_transport = NULL;
+}
+
+/* Allocates the row of a transport stage. Creates its rings to and from the engine stage with the
+ * same number, if one loop polls both: most connections use them. */
+static bool
+make_row(struct eng *e, unsigned t)
+{
+	const struct eng_config *cfg = &e->cfg;
+	struct eng_rings *r = &e->rings;
+
+	r->to_stage[t] = calloc(cfg->nstages, sizeof(*r->to_stage[t]));
+	r->to_transport[t] = calloc(cfg->nstages, sizeof(*r->to_transport[t]));
+	if (r->to_stage[t] == NULL || r->to_transport[t] == NULL)
+		return false;
+	if (t >= cfg->nstages || cfg->stage_loop[t] != cfg->transport_loop[t])
+		return true;
+	eng_rings_link(e, t, t);
+	return r->to_stage[t][t] != NULL;
+}
+
+/* Creates the rings that exist from the start, among them a pair between the control stage and each
+ * other stage. */
 static int
 make_rings(struct eng *e)
 {
@@ -40,10 +72,7 @@ make_rings(struct eng *e)
 	bool all = true;
 
 	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
-		for (unsigned s = 0; s < e->cfg.nstages; s++) {
-			all &= ring_at(&r->to_stage[t][s], e, "dts", t, s);
-			all &= ring_at(&r->to_transport[t][s], e, "dst", t, s);
-		}
+		all &= make_row(e, t);
 		all &= ring_at(&r->control_transport[t], e, "ct", t, 0);
 		all &= ring_at(&r->transport_control[t], e, "tc", t, 0);
 	}
@@ -69,6 +98,12 @@ watch_doorbell(void *arg, int fd, bool watch)
 	return 0;
 }
 
+static void
+link_stages(void *arg, unsigned transport, unsigned stage)
+{
+	eng_rings_link(arg, transport, stage);
+}
+
 static int
 make_control(struct eng *e, char *err, size_t errlen)
 {
@@ -76,6 +111,7 @@ make_control(struct eng *e, char *err, size_t errlen)
 		.cfg = &e->cfg,
 		.rcu = e->qsbr,
 		.mrs = e->mrs,
+		.link = link_stages,
 		.wake = wake_loop,
 		.doorbell = watch_doorbell,
 		.wake_arg = e,
@@ -235,19 +271,27 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	return e;
 }
 
+static void
+free_row(struct rte_ring **rings, unsigned n)
+{
+	for (unsigned i = 0; rings != NULL && i < n; i++)
+		rte_ring_free(rings[i]);
+	free(rings);
+}
+
 /* Frees the rings. The stages that read them are gone. */
 static void
-free_rings(struct eng_rings *r)
+free_rings(struct eng *e)
 {
-	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++) {
-		for (unsigned s = 0; s < ENG_MAX_STAGES; s++) {
-			rte_ring_free(r->to_stage[t][s]);
-			rte_ring_free(r->to_transport[t][s]);
-		}
+	struct eng_rings *r = &e->rings;
+
+	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
+		free_row(r->to_stage[t], e->cfg.nstages);
+		free_row(r->to_transport[t], e->cfg.nstages);
 		rte_ring_free(r->control_transport[t]);
 		rte_ring_free(r->transport_control[t]);
 	}
-	for (unsigned s = 0; s < ENG_MAX_STAGES; s++) {
+	for (unsigned s = 0; s < e->cfg.nstages; s++) {
 		rte_ring_free(r->control_stage[s]);
 		rte_ring_free(r->stage_control[s]);
 	}
@@ -268,7 +312,7 @@ eng_destroy(struct eng *e)
 		eng_control_destroy(e->control);
 	eng_pages_destroy(
 		e->pages); /* the socket's thread, which the control stage ends, uses it */
-	free_rings(&e->rings);
+	free_rings(e);
 	for (unsigned k = 0; k < e->cfg.nloops; k++)
 		if (e->loops[k].epoll_fd >= 0)
 			close(e->loops[k].epoll_fd);

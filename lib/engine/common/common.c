@@ -56,20 +56,37 @@ eng_doorbell_unwatch(struct eng *e, int fd)
 		epoll_ctl(e->loops[k].epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
+static struct rte_ring *
+ring_create(const struct eng *e, const char *name, unsigned esize, unsigned count, unsigned flags)
+{
+	struct rte_ring *r = rte_ring_create_elem(name, esize, count, e->cfg.socket_id, flags);
+
+	/* Without huge pages, the EAL leaves its memory unpopulated. */
+	if (r != NULL)
+		(void)sk_mem_populate(r, (size_t)rte_ring_get_memsize_elem(esize, count));
+	return r;
+}
+
 struct rte_ring *
 eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b, unsigned esize,
 	unsigned count)
 {
 	char name[RTE_RING_NAMESIZE];
-	struct rte_ring *r;
 
 	snprintf(name, sizeof(name), "sk%u_%s%u_%u", e->id, kind, a, b);
-	r = rte_ring_create_elem(
-		name, esize, count, e->cfg.socket_id, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	/* Without huge pages, the EAL leaves its memory unpopulated. */
-	if (r != NULL)
-		(void)sk_mem_populate(r, (size_t)rte_ring_get_memsize_elem(esize, count));
-	return r;
+	return ring_create(e, name, esize, count, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+/* RING_F_MP_RTS_ENQ: a producer whose thread is stopped in the middle delays its own element, and
+ * no other producer. */
+struct rte_ring *
+eng_ring_create_many(
+	const struct eng *e, const char *kind, unsigned a, unsigned esize, unsigned count)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "sk%u_%s%u", e->id, kind, a);
+	return ring_create(e, name, esize, count, RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
 }
 
 int

@@ -78,10 +78,12 @@ struct eng_loop {
 
 /* The rings between the stages, each with a single producer and a single consumer. A ring is NULL
  * where the configuration has no such stage. The rings from and to the control stage carry
- * struct eng_ctl *. */
+ * struct eng_ctl *. Those of struct eng_dmsg exist from the start between a transport stage and
+ * the engine stage with the same number, if one loop polls both; eng_rings_link() makes all others,
+ * each with the first connection that needs it. */
 struct eng_rings {
-	struct rte_ring *to_stage[ENG_MAX_TRANSPORTS][ENG_MAX_STAGES];     /* of struct eng_dmsg */
-	struct rte_ring *to_transport[ENG_MAX_TRANSPORTS][ENG_MAX_STAGES]; /* of struct eng_dmsg */
+	/* [nstages] each, of struct eng_dmsg */
+	struct rte_ring **to_stage[ENG_MAX_TRANSPORTS], **to_transport[ENG_MAX_TRANSPORTS];
 	struct rte_ring *control_transport[ENG_MAX_TRANSPORTS],
 		*transport_control[ENG_MAX_TRANSPORTS];
 	struct rte_ring *control_stage[ENG_MAX_STAGES], *stage_control[ENG_MAX_STAGES];
@@ -97,6 +99,9 @@ struct eng_control_args {
 	struct rte_rcu_qsbr *rcu; /* each loop is a reader */
 	/* The STags of the whole instance. Only the control stage adds and removes entries. */
 	struct rd_mr_table *mrs;
+	/* Makes the rings between a transport stage and an engine stage: eng_rings_link(). NULL:
+	 * there are all. */
+	void (*link)(void *arg, unsigned transport, unsigned stage);
 	uint8_t mac[6]; /* of the first port */
 	/* Wakes loop `loop`, which may be asleep while there is work for it. The control stage
 	 * calls it from any thread. May be NULL. */
@@ -104,7 +109,7 @@ struct eng_control_args {
 	/* Watches the eventfd of a client's doorbell with eng_doorbell_watch(), or ends that.
 	 * Returns 0 or -errno. The socket's thread calls it. NULL: no loop sleeps. */
 	int (*doorbell)(void *arg, int fd, bool watch);
-	void *wake_arg; /* for both */
+	void *wake_arg; /* for the three */
 	/* Fetches missing pages of memory that clients pass. NULL: no memory is watched. */
 	struct eng_pages *pages;
 };
@@ -141,11 +146,21 @@ int eng_doorbell_watch(struct eng *e, int fd);
  * the client has it. */
 void eng_doorbell_unwatch(struct eng *e, int fd);
 
+/* Makes the pair of rings between a transport stage and an engine stage, unless there is one. The
+ * two stages find it when a connection that they share starts. Without memory there is none, and
+ * the engine stage refuses the connection. Only the control stage's thread calls it. */
+void eng_rings_link(struct eng *e, unsigned transport, unsigned stage);
+
 /* Creates a single-producer single-consumer ring of `count` elements of `esize` bytes between two
  * stages. Its name consists of the number of the instance, `kind`, `a` and `b`. Returns NULL, with
  * rte_errno set, when there is no memory. */
 struct rte_ring *eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b,
 	unsigned esize, unsigned count);
+
+/* The same for a ring with several producers. Its name consists of the number of the instance,
+ * `kind` and `a`. */
+struct rte_ring *eng_ring_create_many(
+	const struct eng *e, const char *kind, unsigned a, unsigned esize, unsigned count);
 
 /* Initializes a share for a pool of `size` units, by the limits of the instance; a minimum is at
  * least `least` units. The user numbers are SK_USER_INSTANCE and eng_client.user. Returns 0 or

@@ -47,6 +47,21 @@ alloc_tables(struct eng_stage *s)
 	return 0;
 }
 
+bool
+eng_stage_link(struct eng_stage *s, unsigned t)
+{
+	const struct eng_rings *r = &s->e->rings;
+
+	if (s->to_transport[t] != NULL)
+		return true;
+	s->from_transport[t] = r->to_stage[t][s->index];
+	s->to_transport[t] = r->to_transport[t][s->index];
+	if (s->to_transport[t] == NULL)
+		return false;
+	s->linked[s->nlinked++] = (uint8_t)t;
+	return true;
+}
+
 struct eng_stage *
 eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 {
@@ -57,8 +72,8 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	s->e = e;
 	s->index = index;
 	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
-		s->from_transport[t] = e->rings.to_stage[t][index];
-		s->to_transport[t] = e->rings.to_transport[t][index];
+		TAILQ_INIT(&s->ring_full[t]);
+		eng_stage_link(s, t);
 	}
 	s->from_control = e->rings.control_stage[index];
 	s->to_control = e->rings.stage_control[index];
@@ -69,8 +84,6 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	TAILQ_INIT(&s->starving);
 	TAILQ_INIT(&s->touched);
 	TAILQ_INIT(&s->pending);
-	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++)
-		TAILQ_INIT(&s->ring_full[t]);
 	if (eng_stage_iwarp_init(s) == 0 && alloc_tables(s) == 0)
 		return s;
 	eng_stage_destroy(s);
@@ -97,8 +110,8 @@ eng_stage_destroy(struct eng_stage *s)
 	for (uint32_t i = 0; s->qps != NULL && i < s->nqps; i++)
 		if (s->qps[i] != NULL)
 			s->qps[i]->ops->destroy(s, s->qps[i]);
-	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++)
-		stage_drain_ring(s->from_transport[t]);
+	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
+		stage_drain_ring(s->e->rings.to_stage[t][s->index]);
 	eng_pool_free(s->store);
 	eng_stage_iwarp_fini(s);
 	eng_records_fini(s);
@@ -156,8 +169,8 @@ stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 static bool
 waits_for_ring(const struct eng_stage *s)
 {
-	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
-		if (!TAILQ_EMPTY(&s->ring_full[t]))
+	for (unsigned i = 0; i < s->nlinked; i++)
+		if (!TAILQ_EMPTY(&s->ring_full[s->linked[i]]))
 			return true;
 	return false;
 }
@@ -193,9 +206,12 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 	s->now = s->iw.latency.now = s->rof.latency.now = now;
 	s->arrived = 0;
 	s->faults = 0;
-	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
-		if (!rte_ring_empty(s->from_transport[t]))
-			work |= stage_take_messages(s, s->from_transport[t]);
+	for (unsigned i = 0; i < s->nlinked; i++) {
+		struct rte_ring *r = s->from_transport[s->linked[i]];
+
+		if (!rte_ring_empty(r))
+			work |= stage_take_messages(s, r);
+	}
 	if (s->fetches.armed > 0)
 		eng_pages_due(s);
 	if (eng_pages_any(s->e->pages, s->index))

@@ -49,6 +49,8 @@ qp_start(struct eng_stage *s, const struct eng_ctl *m)
 
 	if (qp->connected || qp->rd.state == RD_QP_ERR)
 		return -ENOTCONN;
+	if (!eng_stage_link(s, m->transport))
+		return -ENOMEM;
 	qp->transport = m->transport;
 	qp->conn = m->conn;
 	rc = qp->ops->start(s, qp, &m->start);

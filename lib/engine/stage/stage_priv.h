@@ -124,7 +124,10 @@ struct eng_stage {
 	struct rof_stage rof;
 	struct rte_mempool *store; /* mbufs of records and of Falcon payloads */
 	uint32_t record_room;      /* data bytes of such an mbuf */
+	/* By transport stage; NULL until there are rings. linked[nlinked]: those that have them. */
 	struct rte_ring *from_transport[ENG_MAX_TRANSPORTS], *to_transport[ENG_MAX_TRANSPORTS];
+	uint8_t linked[ENG_MAX_TRANSPORTS];
+	unsigned nlinked;
 	struct rte_ring *from_control, *to_control;
 	struct eng_client_list hot; /* clients whose doorbells the stage polls in each turn */
 	struct eng_cold *cold;      /* those that it polls in every 64th turn; [ncold] */
@@ -207,6 +210,12 @@ eng_qp_part_ahead(const struct eng_qp *qp)
 	sk_prefetch(qp->iw, 3);
 	sk_prefetch(qp->chan, 2);
 }
+
+/* ---- stage.c ---- */
+
+/* Takes the rings between the stage and a transport stage into use, if they exist. Returns whether
+ * they do. */
+bool eng_stage_link(struct eng_stage *s, unsigned transport);
 
 /* ---- stage_doorbell.c: clients and their doorbells ---- */
 

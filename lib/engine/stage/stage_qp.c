@@ -217,10 +217,13 @@ eng_qps_pending(struct eng_stage *s)
 {
 	struct eng_qp *qp;
 
-	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
+	for (unsigned i = 0; i < s->nlinked; i++) {
+		unsigned t = s->linked[i];
+
 		while ((qp = TAILQ_FIRST(&s->ring_full[t])) != NULL &&
 			!rte_ring_full(s->to_transport[t]))
 			stage_qp_settle(s, qp);
+	}
 	while ((qp = TAILQ_FIRST(&s->pending)) != NULL)
 		stage_qp_settle(s, qp);
 }

@@ -345,6 +345,7 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 void
 eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32_t qp_index)
 {
+	eng_transport_link(t, stage);
 	c->stage = stage;
 	c->qp_index = qp_index;
 	c->release_due = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames from one transport stage to another. A single-producer single-consumer ring for each
- * ordered pair of stages carries received frames to their home stage; a lane for each port and each
- * stage without a send queue of it carries frames to send. handoff_priv.h defines the rules.
+ * Frames from one transport stage to another. Each stage has a ring in which the others put the
+ * received frames whose home it is; a lane for each port and each stage without a send queue of it
+ * carries frames to send. handoff_priv.h defines the rules.
  */
 #include "handoff_priv.h"
 
@@ -15,7 +15,9 @@
 
 #include "transport_priv.h"
 
-/* The element of a ring between two stages. */
+#define TAKEN_TURN (4 * ENG_BURST) /* frames of other stages after which a turn takes no more */
+
+/* The element of such a ring. */
 struct frame {
 	struct rte_mbuf *m;
 	uint16_t port;
@@ -25,26 +27,21 @@ struct frame {
 _Static_assert(sizeof(struct frame) == 16, "ring element");
 
 struct eng_handoff {
-	/* By the index of the other stage. The entry of the stage itself is NULL. */
-	struct rte_ring *to[ENG_MAX_TRANSPORTS], *from[ENG_MAX_TRANSPORTS];
+	struct rte_ring *in; /* of struct frame, from all other stages */
 };
 
+/* Creates the ring of a stage. Many stages may put frames into it, and the scheduler may stop one
+ * of them while it does. */
 static int
-make_pair_rings(struct eng *e)
+make_inbox(struct eng *e, unsigned t)
 {
-	for (unsigned a = 0; a < e->cfg.ntransports; a++) {
-		for (unsigned b = 0; b < e->cfg.ntransports; b++) {
-			struct rte_ring *r;
+	struct eng_handoff *h = calloc(1, sizeof(*h));
 
-			if (a == b)
-				continue;
-			r = eng_ring_create(e, "ho", a, b, sizeof(struct frame), ENG_HANDOFF_RING);
-			e->transports[a]->handoff->to[b] = e->transports[b]->handoff->from[a] = r;
-			if (r == NULL)
-				return -ENOMEM;
-		}
-	}
-	return 0;
+	e->transports[t]->handoff = h;
+	if (h == NULL)
+		return -ENOMEM;
+	h->in = eng_ring_create_many(e, "ho", t, sizeof(struct frame), ENG_HANDOFF_RING);
+	return h->in == NULL ? -ENOMEM : 0;
 }
 
 static int
@@ -67,14 +64,11 @@ eng_handoff_create(struct eng *e)
 
 	if (e->cfg.ntransports == 1)
 		return 0;
-	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
-		e->transports[t]->handoff = calloc(1, sizeof(struct eng_handoff));
-		if (e->transports[t]->handoff == NULL)
-			return -ENOMEM;
-	}
+	for (unsigned t = 0; t < e->cfg.ntransports && rc == 0; t++)
+		rc = make_inbox(e, t);
 	for (unsigned i = 0; i < e->cfg.nports && rc == 0; i++)
 		rc = make_lanes(e, i);
-	return rc != 0 ? rc : make_pair_rings(e);
+	return rc;
 }
 
 static void
@@ -88,7 +82,7 @@ free_lane(struct rte_ring *r)
 }
 
 static void
-free_pair_ring(struct rte_ring *r)
+free_inbox(struct rte_ring *r)
 {
 	struct frame f;
 
@@ -103,14 +97,12 @@ eng_handoff_destroy(struct eng *e)
 	for (unsigned i = 0; i < e->cfg.nports; i++)
 		for (unsigned s = 0; s < e->cfg.ntransports; s++)
 			free_lane(e->ports[i].lane[s]);
-	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
-		struct eng_handoff *h = e->transports[t] == NULL ? NULL : e->transports[t]->handoff;
-
-		for (unsigned s = 0; h != NULL && s < e->cfg.ntransports; s++)
-			free_pair_ring(h->to[s]);
-	}
 	for (unsigned t = 0; t < e->cfg.ntransports && e->transports[t] != NULL; t++) {
-		free(e->transports[t]->handoff);
+		struct eng_handoff *h = e->transports[t]->handoff;
+
+		if (h != NULL)
+			free_inbox(h->in);
+		free(h);
 		e->transports[t]->handoff = NULL;
 	}
 }
@@ -118,7 +110,7 @@ eng_handoff_destroy(struct eng *e)
 static void
 give(struct eng_transport *t, unsigned to, struct frame *f)
 {
-	if (rte_ring_sp_enqueue_elem(t->handoff->to[to], f, sizeof(*f)) == 0) {
+	if (rte_ring_enqueue_elem(t->e->transports[to]->handoff->in, f, sizeof(*f)) == 0) {
 		sk_count(t->counters, f->copy ? ENG_HANDOFF_COPY : ENG_HANDOFF);
 		return;
 	}
@@ -173,7 +165,7 @@ eng_handoff_copy(struct eng_transport *t, uint16_t port, const struct wire_pkt *
 			continue;
 		/* Copies use at most half of the ring, so a flood of solicitations cannot displace
 		 * the segments of connections. */
-		if (rte_ring_count(t->handoff->to[s]) >= ENG_HANDOFF_RING / 2) {
+		if (rte_ring_count(t->e->transports[s]->handoff->in) >= ENG_HANDOFF_RING / 2) {
 			sk_count(t->counters, ENG_HANDOFF_FULL);
 			continue;
 		}
@@ -199,30 +191,26 @@ overhear(struct eng_transport *t, const struct frame *f)
 	rte_pktmbuf_free(f->m);
 }
 
-static bool
-handoff_take(struct eng_transport *t, struct rte_ring *r)
-{
-	struct frame f[ENG_BURST];
-	unsigned n = rte_ring_sc_dequeue_burst_elem(r, f, sizeof(f[0]), ENG_BURST, NULL);
-
-	for (unsigned i = 0; i < n; i++) {
-		if (f[i].copy)
-			overhear(t, &f[i]);
-		else
-			eng_rx_frame(t, f[i].port, f[i].m);
-	}
-	return n > 0;
-}
-
 bool
 eng_handoff_rx(struct eng_transport *t)
 {
-	bool work = false;
+	struct rte_ring *r = t->handoff->in;
+	struct frame f[ENG_BURST];
+	unsigned n, all = 0;
 
-	for (unsigned s = 0; s < t->e->cfg.ntransports; s++)
-		if (s != t->index && !rte_ring_empty(t->handoff->from[s]))
-			work |= handoff_take(t, t->handoff->from[s]);
-	return work;
+	if (rte_ring_empty(r))
+		return false;
+	do {
+		n = rte_ring_sc_dequeue_burst_elem(r, f, sizeof(f[0]), ENG_BURST, NULL);
+		for (unsigned i = 0; i < n; i++) {
+			if (f[i].copy)
+				overhear(t, &f[i]);
+			else
+				eng_rx_frame(t, f[i].port, f[i].m);
+		}
+		all += n;
+	} while (n == ENG_BURST && all < TAKEN_TURN);
+	return all > 0;
 }
 
 uint16_t
@@ -276,13 +264,12 @@ eng_handoff_collect(struct eng_transport *t)
 /* ---- Messages between loops ---- */
 
 void
-eng_crossings_init(struct eng_transport *t)
+eng_crossings_add(struct eng_transport *t, unsigned stage)
 {
 	const struct eng_config *cfg = &t->e->cfg;
 
-	for (unsigned s = 0; s < cfg->nstages; s++)
-		if (cfg->stage_loop[s] != cfg->transport_loop[t->index])
-			t->far[t->nfar++].stage = s;
+	if (cfg->stage_loop[stage] != cfg->transport_loop[t->index])
+		t->far[t->nfar++].stage = stage;
 }
 
 /* The rings count their messages anyway, modulo 2^32. */

@@ -64,8 +64,8 @@ void eng_home_spread(struct eng *e, struct eng_port *p);
 
 /* ---- handoff.c ---- */
 
-/* Finds the engine stages of other loops: t->far. */
-void eng_crossings_init(struct eng_transport *t);
+/* Adds an engine stage to t->far if another loop polls it. */
+void eng_crossings_add(struct eng_transport *t, unsigned stage);
 /* Counts the messages that have passed since the last call between this stage and those. */
 void eng_crossings_count(struct eng_transport *t);
 

@@ -108,6 +108,21 @@ create_pools(struct eng_transport *t)
 	return t->rx_pool == NULL || t->tx_pool == NULL ? -ENOMEM : 0;
 }
 
+void
+eng_transport_link(struct eng_transport *t, unsigned stage)
+{
+	const struct eng_rings *r = &t->e->rings;
+
+	if (t->to_stage[stage] != NULL)
+		return;
+	t->to_stage[stage] = r->to_stage[t->index][stage];
+	t->from_stage[stage] = r->to_transport[t->index][stage];
+	if (t->to_stage[stage] == NULL)
+		return;
+	t->linked[t->nlinked++] = (uint8_t)stage;
+	eng_crossings_add(t, stage);
+}
+
 struct eng_transport *
 eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, size_t errlen)
 {
@@ -124,11 +139,8 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	t->index = index;
 	t->now = t->looked = t->empty_at = now;
 	t->loop_port = (uint16_t)e->cfg.nports;
-	for (unsigned s = 0; s < e->cfg.nstages; s++) {
-		t->to_stage[s] = e->rings.to_stage[index][s];
-		t->from_stage[s] = e->rings.to_transport[index][s];
-	}
-	eng_crossings_init(t);
+	for (unsigned s = 0; s < e->cfg.nstages; s++)
+		eng_transport_link(t, s);
 	t->from_control = e->rings.control_transport[index];
 	t->to_control = e->rings.transport_control[index];
 	TAILQ_INIT(&t->free);
@@ -223,8 +235,8 @@ eng_transport_destroy(struct eng_transport *t)
 {
 	if (t == NULL)
 		return;
-	for (unsigned s = 0; s < ENG_MAX_STAGES; s++)
-		transport_drain_ring(t->from_stage[s]);
+	for (unsigned s = 0; s < t->e->cfg.nstages; s++)
+		transport_drain_ring(t->e->rings.to_transport[t->index][s]);
 	for (unsigned k = ENG_KINDS; k-- > 0;)
 		if (t->part[k] != NULL)
 			eng_links[k]->destroy(t);
@@ -433,9 +445,12 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 	begin_half(t, now);
 	if (t->handoff != NULL)
 		work |= eng_handoff_collect(t);
-	for (unsigned s = 0; s < t->e->cfg.nstages; s++)
-		if (!rte_ring_empty(t->from_stage[s]))
-			work |= transport_take_messages(t, t->from_stage[s]);
+	for (unsigned i = 0; i < t->nlinked; i++) {
+		struct rte_ring *r = t->from_stage[t->linked[i]];
+
+		if (!rte_ring_empty(r))
+			work |= transport_take_messages(t, r);
+	}
 	if (!rte_ring_empty(t->from_control))
 		work |= eng_transport_ctl(t);
 	if (tcp_stack_deadline(t->tcp) <= now)

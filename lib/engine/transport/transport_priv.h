@@ -212,10 +212,13 @@ struct eng_transport {
 	uint32_t loop_head, loop_tail;
 	struct rte_mbuf *loop[ENG_LOOP_QUEUE];
 	/* Other stages */
-	/* of struct eng_dmsg */
+	/* By engine stage, of struct eng_dmsg; NULL until there are rings. linked[nlinked]: the
+	 * engine stages that have them. */
 	struct rte_ring *from_stage[ENG_MAX_STAGES], *to_stage[ENG_MAX_STAGES];
-	/* The engine stages of other loops, and the messages in both directions that
-	 * eng_crossings_count() has counted. */
+	uint8_t linked[ENG_MAX_STAGES];
+	unsigned nlinked;
+	/* Those of other loops, and the messages in both directions that eng_crossings_count() has
+	 * counted. */
 	unsigned nfar;
 	struct eng_far {
 		unsigned stage;
@@ -230,6 +233,11 @@ struct eng_transport {
 	uint64_t counters[eng_reason_count];
 	uint64_t wire_counters[wire_reason_count];
 };
+
+/* ---- transport.c ---- */
+
+/* Takes the rings between the stage and an engine stage into use, if they exist. */
+void eng_transport_link(struct eng_transport *t, unsigned stage);
 
 /* ---- transport_rx.c ---- */
 

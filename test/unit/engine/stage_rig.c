@@ -21,6 +21,8 @@ free_rings(struct eng_rings *rings)
 {
 	rte_ring_free(rings->to_stage[0][0]);
 	rte_ring_free(rings->to_transport[0][0]);
+	free(rings->to_stage[0]);
+	free(rings->to_transport[0]);
 	rte_ring_free(rings->control_stage[0]);
 	rte_ring_free(rings->stage_control[0]);
 }
@@ -49,6 +51,9 @@ stage_rig_start(struct stage_rig *r, void (*tweak)(struct eng_config *cfg))
 	r->e->cfg.socket_id = SOCKET_ID_ANY;
 	if (tweak != NULL)
 		tweak(&r->e->cfg);
+	r->e->rings.to_stage[0] = calloc(1, sizeof(*r->e->rings.to_stage[0]));
+	r->e->rings.to_transport[0] = calloc(1, sizeof(*r->e->rings.to_transport[0]));
+	cr_assert(r->e->rings.to_stage[0] != NULL && r->e->rings.to_transport[0] != NULL);
 	r->e->rings.to_stage[0][0] =
 		eng_ring_create(r->e, "a", 0, 0, sizeof(struct eng_dmsg), ENG_DATA_RING);
 	r->e->rings.to_transport[0][0] =

@@ -221,7 +221,7 @@ cm_connect_at(
 void
 cm_start_accept(struct eng_control *c, struct cm_conn *q, const struct eng_start *start)
 {
-	struct ctl_msg *msg = cm_command(c, q, ENG_CE_QP_START);
+	struct ctl_msg *msg = cm_start_command(c, q);
 
 	q->state = CM_ACCEPT_STARTING;
 	q->ended = q->unopened = false;

@@ -26,6 +26,14 @@ cm_command(struct eng_control *c, struct cm_conn *q, enum eng_ctl_type type)
 	return msg;
 }
 
+struct ctl_msg *
+cm_start_command(struct eng_control *c, struct cm_conn *q)
+{
+	if (c->a.link != NULL)
+		c->a.link(c->a.wake_arg, q->transport, q->qp->stage);
+	return cm_command(c, q, ENG_CE_QP_START);
+}
+
 static void
 cm_act_send_event(struct eng_control *c, struct cm_conn *q, enum shm_op op, int status)
 {
@@ -294,7 +302,7 @@ cm_act_dropped(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 bool
 cm_act_start(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	struct ctl_msg *msg = cm_command(c, q, ENG_CE_QP_START);
+	struct ctl_msg *msg = cm_start_command(c, q);
 
 	cm_modified_drop(c, q, ROFX_CROSSED);
 	cm_again_drop(q);

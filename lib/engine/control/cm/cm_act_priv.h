@@ -18,6 +18,8 @@ cm_action cm_act_abort, cm_act_aborted, cm_act_accept, cm_act_accepted, cm_act_b
 /* Returns a command about the connection, with its cookie, indices and QP filled in. The answer
  * goes to cm_answered(). */
 struct ctl_msg *cm_command(struct eng_control *c, struct cm_conn *q, enum eng_ctl_type type);
+/* Returns ENG_CE_QP_START, after it has made the rings between the stages of the connection. */
+struct ctl_msg *cm_start_command(struct eng_control *c, struct cm_conn *q);
 /* Turns an answered command into an event of its connection; a ctl_done. */
 void cm_answered(struct eng_control *c, struct ctl_msg *msg);
 
