@@ -25,7 +25,7 @@ struct metrics_engine {
 	struct eng_totals totals;
 	struct eng_counter *counter; /* [ncounters], in the order of eng_counter_next() */
 	unsigned ncounters, at;
-	struct eng_latency latency[ENG_LATENCIES];
+	struct eng_latency *latency; /* [nlatencies] */
 	unsigned nlatencies;
 	struct eng_client_view *clients;
 	int nclients;
@@ -59,9 +59,15 @@ static void
 collect_latencies(struct metrics_engine *m, const struct eng *e)
 {
 	struct eng_latency l = {.next = 0};
+	unsigned n = 0;
 
-	while (m->nlatencies < ENG_LATENCIES && eng_latency_next(e, &l))
-		m->latency[m->nlatencies++] = l;
+	while (eng_latency_next(e, &l))
+		m->nlatencies++;
+	m->latency = calloc(m->nlatencies, sizeof(m->latency[0]));
+	l = (struct eng_latency){.next = 0};
+	while (m->latency != NULL && n < m->nlatencies && eng_latency_next(e, &l))
+		m->latency[n++] = l;
+	m->nlatencies = n;
 }
 
 static void
@@ -384,6 +390,7 @@ metrics_page(void *arg, FILE *to)
 	fprintf(to, "# EOF\n");
 	for (unsigned i = 0; i < all->n; i++) {
 		free(all->engines[i].counter);
+		free(all->engines[i].latency);
 		free(all->engines[i].clients);
 	}
 	free(all);

@@ -23,9 +23,9 @@
 
 #define ENG_MAX_PORTS      16
 #define ENG_MAX_IFS        64
-#define ENG_MAX_LCORES     16
-#define ENG_MAX_TRANSPORTS 8
-#define ENG_MAX_STAGES     8
+#define ENG_MAX_LCORES     32
+#define ENG_MAX_TRANSPORTS 64
+#define ENG_MAX_STAGES     64
 #define ENG_MAX_ROUTES     64
 
 struct eng;
@@ -395,7 +395,6 @@ struct eng_latency {
 	uint64_t bucket[RD_LATENCY_BOUNDS + 1]; /* as in struct rd_latency */
 	unsigned next;                          /* the position of the walk */
 };
-#define ENG_LATENCIES (2 * ENG_MAX_STAGES) /* of an instance, at most */
 /* Sets *l to the next one. Returns false at the end. */
 bool eng_latency_next(const struct eng *e, struct eng_latency *l);
 /* What an instance holds, and what it has carried since its start. */

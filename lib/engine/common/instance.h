@@ -42,7 +42,7 @@ struct eng_port {
 	/* Atomic: the device was removed, and no stage uses it from its next turn on. `left` has a
 	 * bit for each transport stage that has taken note (port_remove.c). */
 	bool gone;
-	uint32_t left; /* atomic */
+	uint64_t left; /* atomic */
 	/* The driver connects to its peer only when the port starts (port_again.c). While `again`
 	 * (atomic) is set, `gone` means that the port starts again. */
 	bool connects, again;

@@ -67,7 +67,7 @@ struct eng_client {
 	/* Atomic. The client is removed (after SIGBUS, an invalid entry, or its end): no stage
 	 * polls its rings any more. */
 	bool dead;
-	/* engine stages, each on cache lines of its own */
+	/* [nstages], each on cache lines of its own */
 	struct eng_client_stage {
 		_Alignas(64) struct shm_take doorbell;
 		struct shm_prod event;
@@ -104,7 +104,7 @@ struct eng_client {
 		uint32_t nahs;
 		TAILQ_ENTRY(eng_client_stage) next;
 		struct eng_client *client;
-	} stage[ENG_MAX_STAGES];
+	} * stage;
 	/* The limits of this client alone, and those of all clients of its user together.
 	 * Constant. */
 	struct eng_rates rates, user_rates;
@@ -117,11 +117,12 @@ struct rd_cq {
 	uint32_t handle;
 	struct shm_cq *shared;
 	uint32_t refs; /* control stage: QPs and SRQs that use the CQ */
-	/* engine stage s: sub[s], after the control stage has made its ring */
-	struct {
+	/* [nstages]; engine stage s: sub[s], after the control stage has made its ring */
+	struct eng_cq_sub {
 		/* of completions; entries NULL: no queue of the stage uses the CQ */
 		_Alignas(64) struct shm_prod ring;
 		uint32_t number; /* of the ring in shared->sub */
+		uint32_t piece;  /* control stage: of the home region's heap, in which it is */
 		/* A completion found no free entry; ENG_EC_CQ_OVERFLOW waits for a notice. */
 		bool overflow, noticing;
 		/* touched: the stage wrote a completion in this turn, and checks at its end whether
@@ -130,7 +131,7 @@ struct rd_cq {
 		bool solicited; /* a completion since the last check is solicited or has failed */
 		TAILQ_ENTRY(rd_cq) next;   /* in s->touched, or in the client's list `owed` */
 		TAILQ_ENTRY(rd_cq) notice; /* in the client's list notice_cqs */
-	} sub[ENG_MAX_STAGES];
+	} sub[];
 };
 
 /* An XRC domain. */

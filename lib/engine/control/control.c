@@ -59,6 +59,10 @@ targets_init(struct eng_control *c)
 	const struct eng_control_args *a = &c->a;
 	int rc = 0;
 
+	c->transport = calloc(c->cfg->ntransports, sizeof(*c->transport));
+	c->stage = calloc(c->cfg->nstages, sizeof(*c->stage));
+	if (c->transport == NULL || c->stage == NULL)
+		return -ENOMEM;
 	for (unsigned i = 0; rc == 0 && i < c->cfg->ntransports; i++)
 		rc = target_init(&c->transport[i], a->to_transport[i], a->from_transport[i]);
 	for (unsigned i = 0; rc == 0 && i < c->cfg->nstages; i++)
@@ -330,10 +334,12 @@ eng_control_destroy(struct eng_control *c)
 		__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
 		ctl_client_free(c, cl);
 	}
-	for (unsigned i = 0; i < ENG_MAX_TRANSPORTS; i++)
+	for (unsigned i = 0; c->transport != NULL && i < c->cfg->ntransports; i++)
 		free(c->transport[i].backlog);
-	for (unsigned i = 0; i < ENG_MAX_STAGES; i++)
+	for (unsigned i = 0; c->stage != NULL && i < c->cfg->nstages; i++)
 		free(c->stage[i].backlog);
+	free(c->transport);
+	free(c->stage);
 	ctl_table_fini(&c->conns);
 	ctl_table_fini(&c->listeners);
 	free(c->conn_generation);

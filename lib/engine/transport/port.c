@@ -427,7 +427,7 @@ static void
 look_gone(struct eng *e, unsigned i)
 {
 	struct eng_port *p = &e->ports[i];
-	uint32_t all = (1u << e->cfg.ntransports) - 1;
+	uint64_t all = UINT64_MAX >> (64 - e->cfg.ntransports);
 
 	if (p->looks == 0)
 		sk_log(SK_LOG_WARNING, "port %u: its device %s was removed", p->id, p->device);

@@ -56,7 +56,7 @@ void
 eng_port_again_look(struct eng *e, unsigned i)
 {
 	struct eng_port *p = &e->ports[i];
-	uint32_t all = (1u << e->cfg.ntransports) - 1;
+	uint64_t all = UINT64_MAX >> (64 - e->cfg.ntransports);
 
 	if (__atomic_load_n(&p->left, __ATOMIC_ACQUIRE) != all)
 		return;

@@ -142,7 +142,7 @@ void
 eng_port_leave(struct eng_transport *t, uint16_t port)
 {
 	struct eng_port *p = &t->e->ports[port];
-	uint32_t bit = 1u << t->index;
+	uint64_t bit = 1ull << t->index;
 
 	if (__atomic_load_n(&p->left, __ATOMIC_RELAXED) & bit)
 		return;

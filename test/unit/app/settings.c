@@ -923,6 +923,11 @@ Test(app_settings, stages_spread_over_loops)
 	refused("--stages 2 --stage-loops 0", "stage-loops lists 1 loops for 2 engine stages");
 	refused("--transport-loops 0,1", "transport-loops lists 2 loops for 1 transport stages");
 	refused("--stage-loops x", "--stage-loops x is not a list of loops, such as 0,1,1");
+	cr_assert_eq(options("--loops 16 --transports 64 --stages 64"), OPTIONS_RUN);
+	cr_assert_eq(s.eng.stage_loop[63], 15);
+	refused("--stages 65", "--stages 65 is not a number within 1..64");
+	refused("--transports 65", "--transports 65 is not a number within 1..64");
+	refused("--loops 33", "--loops 33 is not a number within 1..32");
 }
 
 Test(app_settings, what_is_printed_is_a_configuration_file_that_says_the_same)

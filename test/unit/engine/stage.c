@@ -21,10 +21,19 @@
 
 struct owed {
 	struct hidden cqs, shared;
-	struct rd_cq *cq;
+	uint8_t *cq; /* [OWED], each of CQ_BYTES */
 	struct shm_cq *sq;
 	struct shm_cqe *ring;
 };
+
+/* A CQ with its part of one stage. */
+#define CQ_BYTES (sizeof(struct rd_cq) + sizeof(struct eng_cq_sub))
+
+static struct rd_cq *
+owed_cq(const struct owed *o, uint32_t i)
+{
+	return (struct rd_cq *)(void *)(o->cq + i * CQ_BYTES);
+}
 
 static const struct rd_wc done = {.status = RD_SUCCESS};
 
@@ -32,23 +41,24 @@ static const struct rd_wc done = {.status = RD_SUCCESS};
 static void
 owed_make(struct stage_rig *r, struct stage_client *c, struct owed *o)
 {
-	o->cq = hidden_alloc(&o->cqs, OWED * sizeof(*o->cq));
+	o->cq = hidden_alloc(&o->cqs, OWED * CQ_BYTES);
 	o->sq = hidden_alloc(&o->shared, OWED * sizeof(*o->sq));
 	o->ring = calloc(OWED * 2, sizeof(*o->ring));
 	cr_assert_not_null(o->ring);
 	for (uint32_t i = 0; i < OWED; i++) {
-		struct shm_prod *ring = &o->cq[i].sub[0].ring;
+		struct rd_cq *cq = owed_cq(o, i);
+		struct shm_prod *ring = &cq->sub[0].ring;
 
-		o->cq[i].client = c->c;
-		o->cq[i].handle = i;
-		o->cq[i].shared = &o->sq[i];
+		cq->client = c->c;
+		cq->handle = i;
+		cq->shared = &o->sq[i];
 		ring->entries = (uint8_t *)&o->ring[2 * i];
 		ring->cons = (const struct shm_cons *)&o->sq[i].sub[0];
 		ring->count = 2;
 		ring->log2_count = 1;
 		ring->stride = sizeof(*o->ring);
 		shm_arm(&o->sq[i].arm, false);
-		cr_assert(eng_cq_put(r->s, &o->cq[i], &done));
+		cr_assert(eng_cq_put(r->s, cq, &done));
 	}
 	stage_rig_turn(r, 1000);
 }
@@ -64,7 +74,7 @@ static void
 owed_free(struct stage_rig *r, struct owed *o)
 {
 	for (uint32_t i = 0; i < OWED; i++)
-		eng_cq_forget(r->s, &o->cq[i]);
+		eng_cq_forget(r->s, owed_cq(o, i));
 	hidden_free(&o->cqs);
 	hidden_free(&o->shared);
 	free(o->ring);
@@ -109,7 +119,7 @@ Test(engine_stage, a_cq_with_a_pending_event_can_be_destroyed, .init = pair_eal)
 	stage_client_add(&r, &c, 1, NULL);
 	owed_make(&r, &c, &o);
 	for (uint32_t i = OWED / 2; i < OWED; i += 2)
-		stage_rig_command(&r, ENG_CE_CQ_DEL, c.c, &o.cq[i]);
+		stage_rig_command(&r, ENG_CE_CQ_DEL, c.c, owed_cq(&o, i));
 	owed_free(&r, &o);
 	stage_client_events(&c, RIG_EVENTS);
 	stage_rig_turn(&r, 1000);
@@ -129,7 +139,7 @@ Test(engine_stage, a_completion_behind_a_pending_event_gets_its_own_event, .init
 	stage_client_add(&r, &c, 1, NULL);
 	owed_make(&r, &c, &o);
 	shm_arm(&o.sq[OWED - 1].arm, false);
-	cr_assert(eng_cq_put(r.s, &o.cq[OWED - 1], &done));
+	cr_assert(eng_cq_put(r.s, owed_cq(&o, OWED - 1), &done));
 	for (unsigned i = 0; i < OWED; i++) {
 		n += stage_client_events(&c, OWED);
 		stage_rig_turn(&r, 1000);

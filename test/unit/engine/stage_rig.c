@@ -15,6 +15,9 @@
 #include "../../../lib/engine/common/pages.h"
 
 #define HOME_SIZE 65536
+/* A client with its part of one stage, and the offset of that part. */
+#define CLIENT_STAGE ((sizeof(struct eng_client) + 63) & ~(size_t)63)
+#define CLIENT_BYTES (CLIENT_STAGE + sizeof(struct eng_client_stage))
 
 static void
 free_rings(struct eng_rings *rings)
@@ -139,7 +142,8 @@ client_add(
 
 	c->home = aligned_alloc(4096, HOME_SIZE);
 	cr_assert(c->c != NULL && c->home != NULL);
-	memset(c->c, 0, sizeof(*c->c));
+	memset(c->c, 0, CLIENT_BYTES);
+	c->c->stage = (struct eng_client_stage *)(void *)((uint8_t *)c->c + CLIENT_STAGE);
 	memset(c->home, 0, HOME_SIZE);
 	c->c->user = user;
 	c->c->wake_fd = -1;
@@ -159,7 +163,7 @@ stage_client_add(
 	struct stage_rig *r, struct stage_client *c, uint16_t user, const struct eng_rates *rates)
 {
 	memset(c, 0, sizeof(*c));
-	c->c = aligned_alloc(64, (sizeof(*c->c) + 63) & ~(size_t)63);
+	c->c = aligned_alloc(64, CLIENT_BYTES);
 	client_add(r, c, user, rates);
 }
 
@@ -169,7 +173,7 @@ stage_client_add_hidden(
 {
 	memset(c, 0, sizeof(*c));
 	c->hidden = h;
-	c->c = hidden_alloc(h, sizeof(*c->c));
+	c->c = hidden_alloc(h, CLIENT_BYTES);
 	client_add(r, c, user, NULL);
 }
 

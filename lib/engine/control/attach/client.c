@@ -119,10 +119,25 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	return ctl_heap_init(&cl->heap, cl->eng.home + h->heap, h->heap_len, pieces);
 }
 
-static void
-client_fini(struct ctl_client *cl)
+/* Returns a client with room for its part of each stage, zeroed, or NULL. */
+static struct ctl_client *
+client_alloc(unsigned nstages)
 {
-	for (unsigned i = 0; i < ENG_MAX_STAGES; i++) {
+	size_t own = (sizeof(struct ctl_client) + 63) & ~(size_t)63;
+	size_t len = own + nstages * sizeof(struct eng_client_stage);
+	struct ctl_client *cl = aligned_alloc(64, len);
+
+	if (cl == NULL)
+		return NULL;
+	memset(cl, 0, len);
+	cl->eng.stage = (struct eng_client_stage *)(void *)((uint8_t *)cl + own);
+	return cl;
+}
+
+static void
+client_fini(struct ctl_client *cl, unsigned nstages)
+{
+	for (unsigned i = 0; i < nstages; i++) {
 		free(cl->eng.stage[i].qps);
 		free(cl->eng.stage[i].ahs);
 	}
@@ -137,7 +152,7 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 {
 	struct shm_header h, *shared = home->base;
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
-	struct ctl_client *cl = aligned_alloc(64, (sizeof(*cl) + 63) & ~(size_t)63);
+	struct ctl_client *cl = client_alloc(c->cfg->nstages);
 	const struct eng_limits l = ctl_limits(c);
 	int n = ctl_client_layout(c->cfg->nstages, &l, home->size, home->mem_len, &h);
 
@@ -148,7 +163,6 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 		free(cl);
 		return n;
 	}
-	memset(cl, 0, sizeof(*cl));
 	for (unsigned i = 0; i < SHM_MAX_REGIONS; i++)
 		cl->region[i].fd = cl->region[i].guard = cl->map[i].fd = cl->map[i].guard = -1;
 	cl->flat = home->fd < 0;
@@ -168,7 +182,7 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 	if (n < 0) {
 		eng_unguard(cl->map[SHM_HOME].guard);
 		free(in);
-		client_fini(cl);
+		client_fini(cl, c->cfg->nstages);
 		return n;
 	}
 	h.engine_alive = 1;
@@ -189,7 +203,7 @@ ctl_client_free(struct eng_control *c, struct ctl_client *cl)
 	if (cl->eng.wake_fd >= 0)
 		close(cl->eng.wake_fd);
 	ctl_place_give(c->places, cl);
-	client_fini(cl);
+	client_fini(cl, c->cfg->nstages);
 }
 
 static void

@@ -10,7 +10,7 @@ static struct cm_request_bucket *
 cm_request_bucket_of(const struct eng_control *c, uint8_t transport, uint32_t conn)
 {
 	/* The indices of one transport stage are consecutive. */
-	return &c->requests[(conn + transport * (CTL_REQUEST_HASH / ENG_MAX_TRANSPORTS)) %
+	return &c->requests[(conn + transport * (CTL_REQUEST_HASH / c->cfg->ntransports)) %
 			    CTL_REQUEST_HASH];
 }
 

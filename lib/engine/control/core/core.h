@@ -217,9 +217,9 @@ struct eng_control {
 	ctl_inbox_handler *const *inbox_handlers; /* [CTL_IN_KINDS] */
 	ctl_notice *const *notices;               /* [ENG_CTL_TYPES] */
 	uint64_t now, next_peek;                  /* ns: of this turn; of the next poll of all */
-	struct ctl_target transport[ENG_MAX_TRANSPORTS], stage[ENG_MAX_STAGES];
-	struct ctl_msg *pool, *spare; /* [CTL_POOL]; the list of the free ones */
-	uint32_t nspare;              /* free messages */
+	struct ctl_target *transport, *stage;     /* [cfg->ntransports], [cfg->nstages] */
+	struct ctl_msg *pool, *spare;             /* [CTL_POOL]; the list of the free ones */
+	uint32_t nspare;                          /* free messages */
 	/* The numbers of clients, and their users. Any thread takes and frees them. */
 	struct ctl_places *places;
 	/* [limits.clients], by number: the clients from CTL_IN_ADD until nothing but their memory

@@ -37,16 +37,15 @@ struct ctl_mw {
 
 _Static_assert(ENG_MAX_STAGES <= 64, "ctl_cq.stages has a bit for each stage");
 
+/* Aligned to a cache line. */
 struct ctl_cq {
-	struct rd_cq eng; /* must be the first member: CQs are aligned to cache lines */
-	uint32_t piece, depth;
-	uint32_t sub[ENG_MAX_STAGES]; /* pieces of the sub-rings, in the order of their making */
-	uint32_t nsubs;
+	uint32_t piece, depth, nsubs;
 	uint64_t stages; /* bit i: stage i has a sub-ring */
 	/* Pieces of the sub-rings that replaced smaller ones. Each is for all that there were. */
 	uint32_t moved[CTL_CQ_MOVES], nmoved;
 	bool moving; /* the stages are about to use the last one */
 	bool dying;
+	struct rd_cq eng; /* must be the last member: it ends with the parts of the stages */
 };
 
 struct ctl_srq {

@@ -76,23 +76,22 @@ ctl_pd_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 int
 ctl_cq_sub(struct ctl_client *cl, struct ctl_cq *cq, uint32_t stage)
 {
-	struct shm_prod *ring = &cq->eng.sub[stage].ring;
-	uint32_t n = cq->nsubs;
+	struct eng_cq_sub *sub = &cq->eng.sub[stage];
 	struct shm_ring_at where;
 	uint64_t at;
 
 	if ((cq->stages >> stage & 1) != 0)
 		return 0;
-	cq->sub[n] =
+	sub->piece =
 		ctl_heap_alloc(&cl->heap, shm_cq_ring_bytes(shm_log2(cq->depth)), SHM_LINE, &at);
-	if (cq->sub[n] == HEAP_NONE)
+	if (sub->piece == HEAP_NONE)
 		return -ENOMEM;
 	at += cl->heap_at;
 	where = shm_cq_ring(at, shm_log2(cq->depth));
-	shm_prod_start(ring, cl->eng.home, &where);
+	shm_prod_start(&sub->ring, cl->eng.home, &where);
 	cq->stages |= 1ull << stage;
-	cq->eng.sub[stage].number = cq->nsubs++;
-	cq->eng.shared->sub[n] = at;
+	cq->eng.shared->sub[cq->nsubs] = at;
+	sub->number = cq->nsubs++;
 	__atomic_store_n(&cq->eng.shared->nsubs, cq->nsubs, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -108,6 +107,17 @@ cq_lay(struct ctl_client *cl, struct ctl_cq *cq, uint64_t at, struct shm_cq_info
 	cq->eng.shared = (struct shm_cq *)(cl->eng.home + info->at);
 }
 
+static struct ctl_cq *
+cq_alloc(unsigned nstages)
+{
+	size_t len = sizeof(struct ctl_cq) + nstages * sizeof(struct eng_cq_sub);
+	struct ctl_cq *cq = aligned_alloc(64, len);
+
+	if (cq != NULL)
+		memset(cq, 0, len);
+	return cq;
+}
+
 int
 ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -120,12 +130,11 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			c->cfg->limits.cq_depth, depth);
 	if (ctl_take(c, cl, CTL_POOL_CQ, m) < 0)
 		return m->status;
-	cq = aligned_alloc(64, sizeof(*cq));
+	cq = cq_alloc(c->cfg->nstages);
 	if (cq == NULL) {
 		ctl_give(c, cl, CTL_POOL_CQ);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a completion queue");
 	}
-	memset(cq, 0, sizeof(*cq));
 	cq->depth = 1u << shm_log2(depth);
 	cq->piece = ctl_heap_alloc(&cl->heap, bytes, bytes, &at);
 	if (cq->piece == HEAP_NONE) {
@@ -235,8 +244,9 @@ cq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 	struct ctl_cq *cq = op->object;
 	struct ctl_client *cl = op->client;
 
-	for (uint32_t i = 0; i < cq->nsubs; i++)
-		ctl_heap_free(&cl->heap, cq->sub[i]);
+	for (unsigned i = 0; i < c->cfg->nstages; i++)
+		if ((cq->stages >> i & 1) != 0)
+			ctl_heap_free(&cl->heap, cq->eng.sub[i].piece);
 	for (uint32_t i = 0; i < cq->nmoved; i++)
 		ctl_heap_free(&cl->heap, cq->moved[i]);
 	ctl_heap_free(&cl->heap, cq->piece);

@@ -11,12 +11,12 @@
 #include "../../../base/mem.h"
 #include "falcon_priv.h"
 
-/* Carriers that a peer has opened: one of each of its stages, and as many that replace those.
- * Beyond it the oldest one ends. */
-#define PASSIVE_MOST (2 * ENG_MAX_TRANSPORTS)
-#define QUEUE        32768 /* bytes in TCP's queue beyond which frames wait in their exchanges */
-#define CLOSE_NS     10000000000ull /* from this side's FIN to that of the peer */
-#define ALARM_NS     1000000000ull  /* between two warnings about a peer's version */
+/* Carriers that a peer has opened: at least one of each of its stages, and as many that replace
+ * those. Beyond it the oldest one ends. A peer reports the number of its stages on each carrier. */
+#define PASSIVE_LEAST 16
+#define QUEUE         32768 /* bytes in TCP's queue beyond which frames wait in their exchanges */
+#define CLOSE_NS      10000000000ull /* from this side's FIN to that of the peer */
+#define ALARM_NS      1000000000ull  /* between two warnings about a peer's version */
 
 /* ---- Creation ---- */
 
@@ -102,16 +102,17 @@ static void
 carrier_limit(struct eng_transport *t, struct eng_falcon_host *h)
 {
 	struct eng_falcon_carrier *k, *oldest = NULL;
-	unsigned n = 0;
+	unsigned n = 0, most = PASSIVE_LEAST;
 
 	TAILQ_FOREACH (k, &h->carriers, of_host) {
 		if (k->ours)
 			continue;
 		n++;
+		most = SK_MAX(most, 2u * rofx_carrier_peer_stages(k->k));
 		if (oldest == NULL)
 			oldest = k;
 	}
-	if (n <= PASSIVE_MOST)
+	if (n <= most)
 		return;
 	sk_count(eng_falcon_of(t)->rofx_counters, ROFX_NO_RESOURCE);
 	eng_conn_pend(t, oldest->c, ECONN_P_ABORT);
