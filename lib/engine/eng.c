@@ -15,6 +15,7 @@
 
 #include "../base/mem.h"
 #include "common/pages.h"
+#include "common/places.h"
 #include "control/control.h"
 #include "stage/stage.h"
 #include "telemetry_priv.h"
@@ -116,6 +117,7 @@ make_control(struct eng *e, char *err, size_t errlen)
 		.doorbell = watch_doorbell,
 		.wake_arg = e,
 		.pages = e->pages,
+		.places = e->places,
 	};
 
 	if (e->cfg.nports > 0)
@@ -174,6 +176,11 @@ make_tables(struct eng *e)
 		RTE_ALIGN(rte_rcu_qsbr_get_memsize(e->cfg.nloops), RTE_CACHE_LINE_SIZE));
 	if (e->mrs == NULL || e->qsbr == NULL)
 		return -ENOMEM;
+	if (e->cfg.nstages > 1 && e->cfg.falcon.enabled) {
+		e->places = eng_places_create(e->cfg.limits.qps);
+		if (e->places == NULL)
+			return -ENOMEM;
+	}
 	return rte_rcu_qsbr_init(e->qsbr, e->cfg.nloops) == 0 ? 0 : -ENOMEM;
 }
 
@@ -321,6 +328,7 @@ eng_destroy(struct eng *e)
 	if (e->mrs != NULL)
 		rd_mr_table_destroy(e->mrs);
 	free(e->qsbr);
+	free(e->places);
 	free(e);
 	eng_pools_waiting();
 }

@@ -565,6 +565,9 @@ int eng_telemetry_register(struct eng *e);
 		"a frame to send was passed to a transport stage that has a send queue")           \
 	X(ENG_CROSS, SK_NORMAL,                                                                    \
 		"a message between a transport stage and an engine stage of another loop")         \
+	X(ENG_DATAGRAM, SK_NORMAL, "a datagram was passed to the engine stage of its QP")          \
+	X(ENG_DATAGRAM_FULL, SK_NOTICE,                                                            \
+		"a datagram was dropped because the ring to the stage of its QP was full")         \
 	X(ENG_LOOP_PORT, SK_NORMAL, "a frame was sent over the loop port")                         \
 	X(ENG_CM_STATE, SK_FATAL,                                                                  \
 		"an event arrived in a connection state that does not permit it")                  \

@@ -114,9 +114,14 @@ struct rof_ops {
 	/* XRC: completes a receive of that queue, which may have been destroyed. */
 	void (*xrc_complete)(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc);
 	/* Datagrams: return the QP with a number, and the channel that an address handle names;
-	 * NULL: none. */
+	 * NULL: none. `c` is NULL for a datagram that another stage has passed. */
 	struct rof_qp *(*ud_qp)(void *ctx, struct rof_chan *c, uint32_t qpn);
 	struct rof_chan *(*ud_chan)(void *ctx, struct rof_qp *q, uint32_t ah);
+	/* Passes a packet for a datagram QP of another stage to that stage, which calls
+	 * rof_rx_passed(), and takes `buf`. `grh`: see ud_grh(). Returns false when no other stage
+	 * has the QP. NULL: there is one stage. */
+	bool (*ud_pass)(
+		void *ctx, uint32_t qpn, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN]);
 	/* Writes the 40 bytes before a datagram's payload: the addresses of the channel's two
 	 * hosts. */
 	void (*ud_grh)(
@@ -189,6 +194,10 @@ bool rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d);
 /* Passes pending messages to the transport stage. Returns false when the ring is full: the caller
  * must call again. rof_tx() of a reliable QP includes it. */
 bool rof_chan_tx(struct rof_chan *c);
+/* Handles a packet that another stage has passed (rof_ops.ud_pass), and takes `buf`. `grh` are the
+ * 40 bytes before its payload. Returns its QP, or NULL when there is none. */
+struct rof_qp *rof_rx_passed(
+	struct rof_stage *st, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN]);
 /* Returns the datagram QP that has waited longest for this channel, or NULL when none waits. The
  * caller must take all of them before any rof_tx(), which may make one wait again. */
 struct rof_qp *rof_chan_wake(struct rof_chan *c);

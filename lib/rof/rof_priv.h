@@ -385,7 +385,8 @@ enum rof_fast rof_rx_pull_next(
 bool rof_rx_pull_data_next(struct rof_chan *c, const struct fa_delivery *d);
 /* Creates the answer that refuses a pull. Returns false when there is no buffer. */
 bool rof_pull_refuse(struct rof_chan *c, struct rof_in *in);
-void rof_rx_datagram(struct rof_chan *c, struct rof_in *in);
+/* Delivers a datagram or passes it to the stage of its QP. Returns whether it took in->buf. */
+bool rof_rx_datagram(struct rof_chan *c, struct rof_in *in);
 void rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d);
 /* Returns false, and has changed nothing, when the sink's pages are missing. */
 bool rof_rx_pull_data(struct rof_chan *c, const struct fa_delivery *d);

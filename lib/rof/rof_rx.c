@@ -439,15 +439,18 @@ rof_rx_reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery 
 static void
 datagram(struct rof_chan *c, struct rof_in *in)
 {
+	bool taken = false;
+
 	if (opcode_fits(c, in) && !in->pull)
-		rof_rx_datagram(c, in);
+		taken = rof_rx_datagram(c, in);
 	else
 		rof_count(c->st, ROF_BAD_OPCODE);
 	if (in->pull)
 		rof_rx_answer(c, in->rsn, NULL);
 	else
 		report_taken(c, in->rsn);
-	c->st->ops.buf_put(c->st->ctx, in->buf);
+	if (!taken)
+		c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
 static bool

@@ -75,11 +75,10 @@ rof_ud_deliver(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in,
 /* Delivers a datagram to the receive `r`. Sets *taken when the datagram keeps the receive, because
  * it has to wait for pages or behind another datagram. */
 static enum rof_reason
-rof_ud_receive(struct rof_chan *c, struct rof_qp *q, const struct rof_in *in, struct rof_recv *r,
-	bool *taken)
+rof_ud_receive(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[ROF_GRH_LEN],
+	struct rof_recv *r, bool *taken)
 {
 	struct rof_stage *st = q->st;
-	uint8_t grh[ROF_GRH_LEN];
 
 	/* Without room for a datagram that has to wait, the receive stays in its queue. */
 	if (q->nlate >= ROF_LATE_MAX || !st->ops.rd.rq_next(st->ctx, q->rd, &r->wr))
@@ -88,7 +87,6 @@ rof_ud_receive(struct rof_chan *c, struct rof_qp *q, const struct rof_in *in, st
 	r->srqn = 0;
 	for (unsigned i = 0; i < r->wr.nsge; i++)
 		r->room += r->wr.sge[i].len;
-	st->ops.ud_grh(st->ctx, c, in->len, grh);
 	if (q->late == NULL && rof_ud_deliver(q, r, in, grh))
 		return ROF_NONE;
 	if (q->late == NULL)
@@ -102,24 +100,62 @@ rof_ud_receive(struct rof_chan *c, struct rof_qp *q, const struct rof_in *in, st
 	return ROF_RECEIVE_FAULT;
 }
 
-void
-rof_rx_datagram(struct rof_chan *c, struct rof_in *in)
+/* Returns whether a QP accepts datagrams. */
+static bool
+ud_is_open(const struct rof_qp *q)
 {
-	struct rof_qp *q = c->st->ops.ud_qp(c->st->ctx, c, in->h.dest_qp);
-	enum rof_reason reason = ROF_UD_NO_QP;
-	struct rof_recv *r;
+	return q != NULL && q->phase == ROF_PHASE_OPEN && q->transport == ROF_UD;
+}
+
+static void
+ud_arrive(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[ROF_GRH_LEN])
+{
+	struct rof_recv *r = rof_recv_take(q->st);
+	enum rof_reason reason = ROF_UD_NO_RECEIVE;
 	bool taken = false;
 
-	if (q != NULL && q->phase == ROF_PHASE_OPEN && q->transport == ROF_UD) {
-		r = rof_recv_take(q->st);
-		if (q->qkey != in->h.qkey)
-			reason = ROF_UD_QKEY;
-		else
-			reason =
-				r != NULL ? rof_ud_receive(c, q, in, r, &taken) : ROF_UD_NO_RECEIVE;
-		if (r != NULL && !taken)
-			rof_recv_put(q->st, r);
-	}
+	if (q->qkey != in->h.qkey)
+		reason = ROF_UD_QKEY;
+	else if (r != NULL)
+		reason = rof_ud_receive(q, in, grh, r, &taken);
+	if (r != NULL && !taken)
+		rof_recv_put(q->st, r);
 	if (reason != ROF_NONE)
-		rof_count(c->st, reason);
+		rof_count(q->st, reason);
+}
+
+bool
+rof_rx_datagram(struct rof_chan *c, struct rof_in *in)
+{
+	struct rof_stage *st = c->st;
+	struct rof_qp *q = st->ops.ud_qp(st->ctx, c, in->h.dest_qp);
+	uint8_t grh[ROF_GRH_LEN];
+
+	st->ops.ud_grh(st->ctx, c, in->len, grh);
+	if (q == NULL && st->ops.ud_pass != NULL &&
+		st->ops.ud_pass(st->ctx, in->h.dest_qp, in->buf, grh))
+		return true;
+	if (ud_is_open(q))
+		ud_arrive(q, in, grh);
+	else
+		rof_count(st, ROF_UD_NO_QP);
+	return false;
+}
+
+struct rof_qp *
+rof_rx_passed(struct rof_stage *st, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN])
+{
+	const struct fa_delivery d = {.type = FA_PUSH, .buf = buf};
+	struct rof_qp *q = NULL;
+	struct rof_in in;
+
+	if (rof_in_parse(st, &in, &d)) {
+		q = st->ops.ud_qp(st->ctx, NULL, in.h.dest_qp);
+		if (ud_is_open(q))
+			ud_arrive(q, &in, grh);
+		else
+			rof_count(st, ROF_UD_NO_QP);
+	}
+	st->ops.buf_put(st->ctx, buf);
+	return q;
 }

@@ -99,7 +99,8 @@ struct eng_client {
 		/* [nqps], by the handle of the QP; ENG_CE_QP_ADD fills it in. */
 		struct eng_qp **qps;
 		uint32_t nqps;
-		/* [nahs], by handle; ENG_CE_AH_ADD fills it in, on ENG_DATAGRAM_STAGE only. */
+		/* [nahs], by handle; ENG_CE_AH_ADD fills it in. The control stage allocates it
+		 * before the first datagram QP or address handle of the client on the stage. */
 		struct eng_ah **ahs;
 		uint32_t nahs;
 		TAILQ_ENTRY(eng_client_stage) next;
@@ -155,9 +156,6 @@ struct rd_srq {
 	TAILQ_ENTRY(rd_srq) pend;
 	struct rd_srq *next; /* in s->xrc_srqs */
 };
-
-/* The engine stage of all datagram QPs, address handles and host connections. */
-#define ENG_DATAGRAM_STAGE 0
 
 /* A host connection. It belongs to an eng_qp without queues, on the engine stage. */
 struct eng_host {

@@ -12,6 +12,7 @@
 #include "attach/socket.h"
 #include "control.h"
 #include "cm/cm.h"
+#include "../common/places.h"
 #include "query_priv.h"
 #include "tables_priv.h"
 
@@ -116,6 +117,8 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	TAILQ_INIT(&c->hosts);
 	TAILQ_INIT(&c->queries);
 	sk_random(&c->qpn_key, sizeof(c->qpn_key));
+	if (c->a.places != NULL)
+		c->a.places->key = c->qpn_key;
 	sk_random(&c->srqn_key, sizeof(c->srqn_key));
 	if (ctl_turn_init(c) < 0 || ctl_shares_init(c) < 0 ||
 		engine_control_tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0) {

@@ -90,7 +90,8 @@
  * Commands to an engine stage:
  *
  *  - Before ENG_CE_CLIENT_ADD, the control stage fills in these members of eng_client.stage[i]:
- *    doorbell, event, qps, nqps, ahs, nahs and client. Before ENG_CE_QP_ADD it fills in sq, rq,
+ *    doorbell, event, qps, nqps and client. Before the first datagram QP or address handle of the
+ *    client on the stage, it fills in ahs and nahs. Before ENG_CE_QP_ADD it fills in sq, rq,
  *    shared and rd (state RD_QP_INIT) of the QP. It adds CQs, SRQs and address handles complete.
  *  - ENG_CE_QP_CLOSE carries close.how. ENG_CLOSE_ORDERLY disconnects the QP after the posted work
  *    requests. ENG_CLOSE_ABORT moves the QP, connected or not, to the error state and flushes it.

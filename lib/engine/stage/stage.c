@@ -84,7 +84,7 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	TAILQ_INIT(&s->starving);
 	TAILQ_INIT(&s->touched);
 	TAILQ_INIT(&s->pending);
-	if (eng_stage_iwarp_init(s) == 0 && alloc_tables(s) == 0)
+	if (eng_stage_iwarp_init(s) == 0 && alloc_tables(s) == 0 && eng_passed_init(s) == 0)
 		return s;
 	eng_stage_destroy(s);
 no_memory:
@@ -112,6 +112,7 @@ eng_stage_destroy(struct eng_stage *s)
 			s->qps[i]->ops->destroy(s, s->qps[i]);
 	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
 		stage_drain_ring(s->e->rings.to_stage[t][s->index]);
+	eng_passed_fini(s);
 	eng_pool_free(s->store);
 	eng_stage_iwarp_fini(s);
 	eng_records_fini(s);
@@ -212,6 +213,8 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 		if (!rte_ring_empty(r))
 			work |= stage_take_messages(s, r);
 	}
+	if (s->passed != NULL && !rte_ring_empty(s->passed))
+		work |= eng_passed_poll(s);
 	if (s->fetches.armed > 0)
 		eng_pages_due(s);
 	if (eng_pages_any(s->e->pages, s->index))

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams on the engine stage. All datagram QPs live on stage ENG_DATAGRAM_STAGE, together with
- * the host connections that they share: one for each host and order of data that an address handle
- * names, or that the other host has requested. A host connection has a struct eng_qp without
- * queues, so that the control stage creates, starts and deletes it like any other QP.
+ * Datagrams on the engine stage. The datagram QPs and address handles of a protection domain live
+ * on one stage, together with the host connections that they send over: one for each host, order of
+ * data and class that an address handle names, or that the other host has requested. A host
+ * connection has a struct eng_qp without queues, so that the control stage creates, starts and
+ * deletes it like any other QP. A datagram may arrive over the host connection of another stage
+ * than its QP's: that stage passes it on.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
 #include "../../base/mem.h"
+#include "../common/places.h"
 #include "qp_ops_priv.h"
+
+/* Most datagrams that wait for a stage, a power of two; and the part of the receive mbufs of a
+ * transport stage that they may be, since a stage that does not run must not hold all of them. */
+#define PASSED_MOST 1024
+#define PASSED_PART 4
+#define PASSED_TURN 256 /* datagrams in a turn */
 
 #define GRH_IP4     20 /* offset of an IPv4 header in the 40 bytes */
 #define GRH_IP4_LEN 20
@@ -129,6 +141,84 @@ eng_datagram_grh(void *ctx, struct rof_chan *c, uint32_t len, uint8_t grh[ROF_GR
 	grh[7] = GRH_TTL;
 	memcpy(grh + 8, h->raddr.b, 16);
 	memcpy(grh + 24, h->laddr.b, 16);
+}
+
+/* ---- Datagrams for the QPs of other stages ---- */
+
+/* The element of the ring of such datagrams. */
+struct passed {
+	struct fa_buf *buf;
+	uint8_t grh[ROF_GRH_LEN];
+};
+
+int
+eng_passed_init(struct eng_stage *s)
+{
+	unsigned count = PASSED_MOST;
+
+	if (s->e->places == NULL)
+		return 0;
+	while (count > s->e->cfg.limits.rx_mbufs / PASSED_PART && count > 2)
+		count /= 2;
+	s->passed = eng_ring_create_many(s->e, "dg", s->index, sizeof(struct passed), count);
+	return s->passed != NULL ? 0 : -ENOMEM;
+}
+
+void
+eng_passed_fini(struct eng_stage *s)
+{
+	struct passed p;
+
+	while (s->passed != NULL && rte_ring_sc_dequeue_elem(s->passed, &p, sizeof(p)) == 0)
+		eng_fbuf_free(p.buf);
+	rte_ring_free(s->passed);
+}
+
+bool
+eng_datagram_pass(void *ctx, uint32_t qpn, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN])
+{
+	struct eng_stage *s = ctx;
+	int stage = eng_place_find(s->e->places, qpn);
+	struct passed p = {.buf = buf};
+
+	if (stage < 0 || stage == (int)s->index)
+		return false;
+	memcpy(p.grh, grh, sizeof(p.grh));
+	if (rte_ring_enqueue_elem(s->e->stages[stage]->passed, &p, sizeof(p)) == 0) {
+		sk_count(s->counters, ENG_DATAGRAM);
+		return true;
+	}
+	sk_count(s->counters, ENG_DATAGRAM_FULL);
+	eng_fbuf_free(buf);
+	return true;
+}
+
+/* Delivers a datagram, and charges its QP's client for it. */
+static void
+passed_take(struct eng_stage *s, const struct passed *p)
+{
+	struct rof_qp *q;
+
+	s->spent = (struct eng_spent){.bytes = p->buf->len};
+	q = rof_rx_passed(&s->rof, p->buf, p->grh);
+	s->arrived += s->spent.bytes;
+	if (q != NULL)
+		eng_round_charge(s, eng_qp_of(rof_qp_rd(q)));
+}
+
+bool
+eng_passed_poll(struct eng_stage *s)
+{
+	struct passed p[ENG_BURST];
+	unsigned n, all = 0;
+
+	do {
+		n = rte_ring_sc_dequeue_burst_elem(s->passed, p, sizeof(p[0]), ENG_BURST, NULL);
+		for (unsigned i = 0; i < n; i++)
+			passed_take(s, &p[i]);
+		all += n;
+	} while (n == ENG_BURST && all < PASSED_TURN);
+	return all > 0;
 }
 
 /* ---- Host connections ---- */

@@ -129,6 +129,9 @@ struct eng_stage {
 	uint8_t linked[ENG_MAX_TRANSPORTS];
 	unsigned nlinked;
 	struct rte_ring *from_control, *to_control;
+	/* Datagrams that other engine stages pass to this one (struct passed in stage_datagram.c);
+	 * NULL: there is no other stage, or no Falcon. */
+	struct rte_ring *passed;
 	struct eng_client_list hot; /* clients whose doorbells the stage polls in each turn */
 	struct eng_cold *cold;      /* those that it polls in every 64th turn; [ncold] */
 	uint32_t nhot, ncold, next_cold;
@@ -400,7 +403,13 @@ void eng_ah_set(struct eng_stage *s, struct eng_client *c, uint32_t handle, stru
 /* Executes ENG_CE_QP_FAIL for a host connection that is not open: the datagrams that wait for it
  * complete as lost. */
 void eng_host_fail(struct eng_stage *s, struct eng_qp *qp);
-/* Implement rof_ops.ud_qp, ud_chan and ud_grh. */
+/* Creates s->passed. Returns 0 or -ENOMEM. eng_passed_fini() frees it. */
+int eng_passed_init(struct eng_stage *s);
+void eng_passed_fini(struct eng_stage *s);
+/* Handles the datagrams in s->passed. Returns whether there were any. */
+bool eng_passed_poll(struct eng_stage *s);
+/* Implement rof_ops.ud_qp, ud_chan, ud_grh and ud_pass. */
+bool eng_datagram_pass(void *ctx, uint32_t qpn, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN]);
 struct rof_qp *eng_datagram_qp(void *ctx, struct rof_chan *c, uint32_t qpn);
 struct rof_chan *eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle);
 void eng_datagram_grh(void *ctx, struct rof_chan *c, uint32_t len, uint8_t grh[ROF_GRH_LEN]);

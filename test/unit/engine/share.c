@@ -403,11 +403,26 @@ Test(engine_share, the_number_of_a_host_connection_is_its_class)
 	cr_assert_eq(script_last(s, ENG_CE_QP_START)->qp->rd.qpn, 46 | 5 << 6);
 	cr_assert(host_asks_as("10.0.0.7", 511, 511));
 	cr_assert_eq(s->control->nhosts, 2, "each class has a connection of its own");
-	cr_assert_not(host_asks_as("10.0.0.7", 512, 512), "there is no such class");
+	cr_assert_not(host_asks_as("10.0.0.7", 64 << 9, 64 << 9), "there is no such stage");
 	cr_assert_not(host_asks_as("10.0.0.7", 0xffffff, 0xffffff));
 	cr_assert_not(host_asks_as("10.0.0.7", 0, 46), "the two sides differ");
 	cr_assert_not(host_asks_as("10.0.0.7", 46, 0));
 	cr_assert_eq(s->control->nhosts, 2);
+	end();
+}
+
+Test(engine_share, a_host_connection_has_the_stage_of_its_number)
+{
+	struct kit k;
+
+	begin(hosts);
+	k = kit_of(&hand[0]);
+	make_ud(&hand[0], &k);
+	for (uint32_t n = 0; n < ENG_MAX_STAGES; n += 9) {
+		cr_assert(host_asks_as("10.0.0.7", 46 | n << 9, 46 | n << 9));
+		cr_assert_eq(script_last(s, ENG_CE_QP_START)->stage, n % SCRIPT_STAGES);
+		cr_assert_eq(script_last(s, ENG_CE_QP_START)->qp->rd.qpn, 46 | n << 9);
+	}
 	end();
 }
 
@@ -461,6 +476,7 @@ Test(engine_share, a_user_pays_for_the_hosts_of_its_address_handles)
 		kit[n] = kit_of(&hand[n]);
 	make_ud(&hand[0], &kit[0]);
 	ah = create(&hand[0], &kit[0], &pools[8], &m);
+	make_ud(&hand[1], &kit[1]); /* takes the other stage: `other` is on that of `ah` again */
 	other = create(&hand[2], &kit[2], &pools[8], &m);
 	cr_assert_geq(ah, 0);
 	cr_assert_geq(other, 0);

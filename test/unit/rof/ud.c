@@ -137,6 +137,53 @@ Test(rof_ud, a_datagram_lands_behind_40_bytes_of_addresses_rof_8_3_10)
 	stop();
 }
 
+/* ---- Several stages ---- */
+
+static struct fa_buf *passed;
+static uint8_t passed_grh[ROF_GRH_LEN];
+
+/* The QP is on another stage than the channels. */
+static struct rof_qp *
+elsewhere(void *ctx, struct rof_chan *c, uint32_t qpn)
+{
+	return c == NULL ? by_number(ctx, c, qpn) : NULL;
+}
+
+static bool
+pass(void *ctx, uint32_t qpn, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN])
+{
+	if (qpn != SCRIPT_QPN + 1)
+		return false;
+	passed = buf;
+	memcpy(passed_grh, grh, ROF_GRH_LEN);
+	return true;
+}
+
+Test(rof_ud, a_datagram_for_a_qp_of_another_stage_is_passed_to_it)
+{
+	start(64);
+	s.st.ops.ud_qp = elsewhere;
+	s.st.ops.ud_pass = pass;
+	script_recv(&s, 7, 0, 200);
+	arrive(SCRIPT_QPN + 1, SCRIPT_QKEY, 101);
+	cr_assert_eq(s.nrecv, 0, "not here");
+	cr_assert_eq(rof_rx_passed(&s.st, passed, passed_grh), qp[1]);
+	cr_assert_eq(s.nrecv, 1);
+	cr_assert_eq(s.recv_wc[0].qpn, SCRIPT_QPN + 1);
+	cr_assert_eq(s.recv_wc[0].byte_len, ROF_GRH_LEN + 101);
+	cr_assert_eq(s.mem[SCRIPT_LOCAL], 0x6a, "the addresses of its host connection");
+	/* One that nobody takes is dropped by the stage that received it. */
+	arrive(SCRIPT_QPN + 2, SCRIPT_QKEY, 101);
+	cr_assert_eq(s.st.counters[ROF_UD_NO_QP], 1);
+	/* The QP may be gone when the datagram arrives at its stage, which does not pass it on. */
+	arrive(SCRIPT_QPN + 1, SCRIPT_QKEY, 101);
+	rof_qp_destroy(qp[1]);
+	qp[1] = NULL;
+	cr_assert_null(rof_rx_passed(&s.st, passed, passed_grh));
+	cr_assert_eq(s.st.counters[ROF_UD_NO_QP], 2);
+	stop();
+}
+
 Test(rof_ud, what_cannot_be_taken_is_dropped_and_counted_rof_8_3_10)
 {
 	start(64);

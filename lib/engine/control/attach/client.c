@@ -68,7 +68,7 @@ tables_fini(struct ctl_client *cl)
 }
 
 static int
-stages_init(struct ctl_client *cl, unsigned nstages, const struct eng_limits *l, bool datagrams,
+stages_init(struct ctl_client *cl, unsigned nstages, const struct eng_limits *l,
 	const struct shm_header *h)
 {
 	for (unsigned i = 0; i < nstages; i++) {
@@ -77,9 +77,7 @@ stages_init(struct ctl_client *cl, unsigned nstages, const struct eng_limits *l,
 		s->client = &cl->eng;
 		s->nqps = l->client_qps;
 		s->qps = calloc(s->nqps, sizeof(*s->qps));
-		s->nahs = i == ENG_DATAGRAM_STAGE && datagrams ? cl->ahs.cap : 0;
-		s->ahs = s->nahs ? calloc(s->nahs, sizeof(*s->ahs)) : NULL;
-		if (s->qps == NULL || (s->nahs && s->ahs == NULL))
+		if (s->qps == NULL)
 			return -ENOMEM;
 		shm_take_init(&s->doorbell, cl->eng.home, &h->doorbell[i]);
 		shm_prod_init(&s->event, cl->eng.home, &h->event[i]);
@@ -110,8 +108,7 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	cl->mem_len = h->mem_len;
 	cl->region[SHM_HOME] =
 		(struct eng_region){.base = home->base, .size = home->size, .fd = -1, .guard = -1};
-	if (client_tables_init(cl, l) < 0 ||
-		stages_init(cl, c->cfg->nstages, l, c->datagrams, h) < 0)
+	if (client_tables_init(cl, l) < 0 || stages_init(cl, c->cfg->nstages, l, h) < 0)
 		return -ENOMEM;
 	/* A CQ needs one piece more each time that it grows: there are as many as fit. */
 	pieces = l->client_qps + (1 + c->cfg->nstages + CTL_CQ_MOVES) * l->client_cqs +

@@ -198,9 +198,9 @@ bool cm_modified_poll(struct eng_control *c);
 
 /* ---- cm_host.c: address handles, and the host connections that they share ---- */
 
-/* A host connection: all datagrams between two hosts share it that have the same order of data and
- * the same class of packets. Datagrams in weak order and in none have the same connection, since
- * neither have an order on the way. */
+/* A host connection: all datagrams between two hosts share it that have the same order of data, the
+ * same class of packets and the same stage number. Datagrams in weak order and in none have the
+ * same connection, since neither have an order on the way. */
 struct ctl_host {
 	struct cm_conn conn;
 	struct eng_qp qp; /* a QP without queues */
@@ -222,8 +222,11 @@ struct ctl_ah {
 	bool dying;
 };
 
-/* The host connections between two hosts have numbers, one for each class of packets. */
-#define CM_HOST_NUMBERS 512
+/* The host connections between two hosts have numbers: the class of packets in the low bits, and
+ * the number of a stage above. An engine stage sends over those with its own number; those with
+ * number k belong to engine stage k modulo the number of stages. */
+#define CM_HOST_STAGE   9 /* the first bit of the stage */
+#define CM_HOST_NUMBERS (ENG_MAX_STAGES << CM_HOST_STAGE)
 /* Returns the host connection of that order and number to the peer `remote`, which has requested
  * it; creates it if there is none. Returns NULL when there is no memory, or the peers of its
  * network, or all peers, have as many as they may have. */

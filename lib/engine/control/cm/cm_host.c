@@ -33,12 +33,13 @@ host_prefix(const struct eng_control *c, const struct sk_addr *remote)
 	return &c->host_prefix[sk_siphash(&c->qpn_key, remote, len) % CTL_HOST_HASH];
 }
 
-/* Returns the number of the host connection for packets of a class, or the class of a number. The
- * flow label has no part in it: Falcon chooses that of each packet. */
+/* Returns the number of the host connection for packets of a class from an engine stage, or the
+ * class of a number. The flow label has no part in it: Falcon chooses that of each packet. */
 static uint32_t
-host_number(const struct shm_class *k)
+host_number(const struct shm_class *k, int stage)
 {
-	return k->traffic_class >> 2 | (uint32_t)k->priority << 6;
+	return k->traffic_class >> 2 | (uint32_t)k->priority << 6 |
+	       (uint32_t)stage << CM_HOST_STAGE;
 }
 
 static struct shm_class
@@ -46,7 +47,7 @@ host_class(uint32_t number)
 {
 	return (struct shm_class){.set = SHM_CLASS_TRAFFIC | SHM_CLASS_PRIORITY | SHM_CLASS_FLOW,
 		.traffic_class = (uint8_t)(number << 2),
-		.priority = (uint8_t)(number >> 6)};
+		.priority = number >> 6 & (ENG_PRIORITIES - 1)};
 }
 
 static struct ctl_host *
@@ -113,7 +114,7 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 	h->eng.raddr = *remote;
 	h->eng.ordered = ordered;
 	h->qp = (struct eng_qp){.handle = SHM_NONE,
-		.stage = ENG_DATAGRAM_STAGE,
+		.stage = (uint8_t)((number >> CM_HOST_STAGE) % c->cfg->nstages),
 		.type = SHM_UD,
 		.kind = ENG_FALCON, /* only Falcon has address handles */
 		.host = &h->eng,
@@ -159,7 +160,7 @@ host_new(struct eng_control *c, const struct sk_addr *remote, bool ordered, uint
 	msg = ctl_msg_get(c, ENG_CE_QP_ADD, host_added);
 	msg->m.qp = &h->qp;
 	msg->m.cookie = cm_conn_cookie(&h->conn);
-	ctl_send_stage(c, ENG_DATAGRAM_STAGE, msg);
+	ctl_send_stage(c, h->qp.stage, msg);
 	if (c->nhosts == 1)
 		c->hosts_look = c->now + HOST_LOOK_NS;
 	return h;
@@ -205,11 +206,11 @@ datagram_ordering(const struct eng_control *c, uint8_t chosen)
 /* Returns the host connection to `remote` for an address handle of the client, which pays for it if
  * there is none yet. Returns NULL with a refusal in `m`. */
 static struct ctl_host *
-host_of_client(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+host_of_client(struct eng_control *c, struct ctl_client *cl, int stage, struct shm_msg *m)
 {
 	const struct sk_addr *remote = &m->body.ah.remote;
 	bool ordered = datagram_ordering(c, m->body.ah.ordering) == ROF_ORDER_STRONG;
-	uint32_t number = host_number(&m->body.ah.class);
+	uint32_t number = host_number(&m->body.ah.class, stage);
 	struct ctl_host *h = host_find(c, remote, ordered, number);
 
 	if (h != NULL || ctl_take_shared(c, cl, CTL_POOL_HOST, m) < 0)
@@ -353,7 +354,7 @@ ah_tell(struct eng_control *c, struct ctl_op *op, struct ctl_client *cl, struct 
 	msg->m.client = &cl->eng;
 	msg->m.object.object = &ah->eng;
 	msg->m.object.number = ah->handle;
-	ctl_op_send_stage(c, op, ENG_DATAGRAM_STAGE, msg);
+	ctl_op_send_stage(c, op, ah->host->qp.stage, msg);
 }
 
 int
@@ -363,11 +364,15 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_host *h;
 	struct ctl_ah *ah;
 	struct ctl_op *op;
+	struct ctl_pd *pd;
 
-	if (rc < 0 || ctl_take(c, cl, CTL_POOL_AH, m) < 0)
+	if (rc < 0)
+		return m->status;
+	pd = ctl_pd_find(cl, m->body.ah.pd);
+	if (ctl_pd_settle(c, cl, pd, -1, m) < 0 || ctl_take(c, cl, CTL_POOL_AH, m) < 0)
 		return m->status;
 	ctl_class_fill(&m->body.ah.class, &cl->class);
-	h = host_of_client(c, cl, m);
+	h = host_of_client(c, cl, pd->stage, m);
 	if (h == NULL) {
 		ctl_give(c, cl, CTL_POOL_AH);
 		return m->status;
@@ -381,8 +386,8 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	}
 	ah->host = h;
 	ah->eng.host = &h->qp;
-	ah->eng.pd = &ctl_pd_find(cl, m->body.ah.pd)->rd;
-	((struct rd_pd *)ah->eng.pd)->refs++;
+	ah->eng.pd = &pd->rd;
+	pd->rd.refs++;
 	ah->handle = (uint32_t)ctl_table_add(&cl->ahs, ah);
 	op->reply.body.ah.ah = ah->handle;
 	if (h->refs++ == 0) {

@@ -9,6 +9,9 @@
 struct ctl_pd {
 	struct rd_pd rd;
 	uint32_t handle;
+	/* The engine stage of its datagram QPs and address handles, which must have the same: each
+	 * of these QPs may use each of these handles. -1: there has been neither. */
+	int stage;
 };
 
 /* A retired object: it is in no table any more, but a stage may have found it by its STag just
@@ -113,6 +116,12 @@ ctl_handler ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_mr_destroy, ctl_mw
 	ctl_mw_destroy, ctl_cq_create, ctl_cq_resize, ctl_cq_destroy, ctl_srq_create,
 	ctl_srq_destroy, ctl_srq_modify, ctl_srq_resize, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open,
 	ctl_qp_create, ctl_qp_query, ctl_qp_destroy;
+
+/* Determines the engine stage of the domain's datagram QPs and address handles: `stage`, or the
+ * least loaded one if `stage` is below 0. The domain has none yet, or it has this one. Returns 0,
+ * or -ENOMEM with a refusal in `m`. */
+int ctl_pd_settle(struct eng_control *c, struct ctl_client *cl, struct ctl_pd *pd, int stage,
+	struct shm_msg *m);
 
 /* Return the object with the client's handle, or NULL when no object has it or the object is being
  * destroyed. ctl_qp_find() does not return a QP that the client has only opened. */

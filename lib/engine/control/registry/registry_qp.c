@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../../common/places.h"
 #include "registry.h"
 
 #define QPN_BITS 24
@@ -93,10 +94,12 @@ parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			c, m, -EINVAL, "a QP of type %u has no shared receive queue", i->type);
 	if (p->xrcd && ctl_xrcd_find(cl, i->xrcd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
-	if (i->type == SHM_UD && i->srq != SHM_NONE &&
-		ctl_srq_find(cl, i->srq)->eng.stage != ENG_DATAGRAM_STAGE)
+	if (i->type == SHM_UD && i->srq != SHM_NONE && ctl_pd_find(cl, i->pd)->stage >= 0 &&
+		(int)ctl_srq_find(cl, i->srq)->eng.stage != ctl_pd_find(cl, i->pd)->stage)
 		return ctl_refuse(c, m, -EOPNOTSUPP,
-			"shared receive queue %u is on another stage than datagram QPs", i->srq);
+			"shared receive queue %u is on another stage than the datagrams of its "
+			"protection domain",
+			i->srq);
 	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd != NULL)
 		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is for XRC", i->srq);
 	return 0;
@@ -254,8 +257,8 @@ qp_stage(const struct eng_control *c, struct ctl_client *cl, const struct shm_qp
 		return (uint8_t)ctl_srq_find(cl, i->srq)->eng.stage;
 	if (parts[i->type].xrcd)
 		return ctl_xrcd_find(cl, i->xrcd)->domain->eng.stage;
-	if (i->type == SHM_UD)
-		return ENG_DATAGRAM_STAGE;
+	if (i->type == SHM_UD && ctl_pd_find(cl, i->pd)->stage >= 0)
+		return (uint8_t)ctl_pd_find(cl, i->pd)->stage;
 	transport = c->conn_ops->place(cl, i->transport, i->type);
 	return transport < 0 ? ctl_least_loaded(c) : least_loaded_near(c, (unsigned)transport);
 }
@@ -308,6 +311,8 @@ registry_qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q
 	q->conn.slot = (uint32_t)ctl_table_add(&c->conns, &q->conn);
 	q->ref.handle = q->eng.handle = (uint32_t)ctl_table_add(&cl->qps, &q->ref);
 	rd->qpn = new_qpn(c, &q->conn);
+	if (i->type == SHM_UD && c->a.places != NULL)
+		eng_place_set(c->a.places, q->conn.slot, rd->qpn, stage);
 	qp_refer(c, cl, q, 1);
 }
 
@@ -366,6 +371,8 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return rc;
 	stage = qp_stage(c, cl, &m->body.qp);
 	rc = qp_subs(c, cl, stage, m);
+	if (rc == 0 && m->body.qp.type == SHM_UD)
+		rc = ctl_pd_settle(c, cl, ctl_pd_find(cl, m->body.qp.pd), stage, m);
 	if (rc < 0) {
 		ctl_give(c, cl, CTL_POOL_QP);
 		return rc;
@@ -405,6 +412,8 @@ ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
 
 	ctl_qp_leave_openers(c, q);
 	c->conn_ops->forget(c, &q->conn);
+	if (q->eng.type == SHM_UD && c->a.places != NULL)
+		eng_place_clear(c->a.places, q->conn.slot);
 	qp_refer(c, cl, q, -1);
 	ctl_heap_free(&cl->heap, q->piece);
 	ctl_table_del(&cl->qps, q->ref.handle);

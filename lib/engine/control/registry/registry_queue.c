@@ -41,9 +41,31 @@ ctl_pd_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a protection domain");
 	}
 	pd->rd.client = cl->eng.index;
+	pd->stage = -1;
 	pd->handle = (uint32_t)ctl_table_add(&cl->pds, pd);
 	ctl_total(&c->totals.pds, 1);
 	m->body.handle = pd->handle;
+	return 0;
+}
+
+int
+ctl_pd_settle(struct eng_control *c, struct ctl_client *cl, struct ctl_pd *pd, int stage,
+	struct shm_msg *m)
+{
+	struct eng_client_stage *cs;
+
+	if (pd->stage >= 0)
+		return 0;
+	if (stage < 0)
+		stage = ctl_least_loaded(c);
+	cs = &cl->eng.stage[stage];
+	if (cs->ahs == NULL) {
+		cs->ahs = calloc(cl->ahs.cap, sizeof(*cs->ahs));
+		if (cs->ahs == NULL)
+			return ctl_refuse(c, m, -ENOMEM, "no memory for address handles");
+		cs->nahs = cl->ahs.cap;
+	}
+	pd->stage = stage;
 	return 0;
 }
 

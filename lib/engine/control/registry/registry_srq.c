@@ -152,6 +152,16 @@ srq_sub(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		"no room in the home region for the completions of a shared receive queue");
 }
 
+/* Returns the engine stage of a new SRQ: that of the datagram QPs of its protection domain, which
+ * can then use it, or else the least loaded one. */
+static uint32_t
+srq_stage(const struct eng_control *c, const struct ctl_client *cl, const struct shm_srq_info *i)
+{
+	const struct ctl_pd *pd = ctl_pd_find(cl, i->pd);
+
+	return i->xrcd == SHM_NONE && pd->stage >= 0 ? (uint32_t)pd->stage : ctl_least_loaded(c);
+}
+
 int
 ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -192,7 +202,7 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			c, m, -ENOMEM, "no room in the home region for %u receives", i->depth);
 	}
 	s->eng.client = &cl->eng;
-	s->eng.stage = ctl_least_loaded(c);
+	s->eng.stage = srq_stage(c, cl, i);
 	s->eng.pd = &ctl_pd_find(cl, i->pd)->rd;
 	((struct rd_pd *)s->eng.pd)->refs++;
 	s->eng.handle = (uint32_t)ctl_table_add(&cl->srqs, s);
