@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The cost of a message with several loops: two instances with N loops each, joined by ports with N
- * queues and RSS, and a QP of each loop that sends small Writes to one of the same loop of the
- * other instance. One thread runs all of it on a virtual clock. sender_turn() and receiver_turn()
- * contain what the lcores and the clients do, for callgrind, and not what the ports do.
+ * queues and RSS. A QP of each loop sends small Writes to a QP of the other instance, each of which
+ * has a loop of its own. One thread runs all of it on a virtual clock. The functions sender_turn()
+ * and receiver_turn() contain what the lcores and the clients do, for callgrind, and not what the
+ * ports do.
  *
  *	bench_spread [EAL options] -- N [iwarp|falcon [ms]]
  *
@@ -34,7 +35,9 @@
 #define BATCH     16u
 #define STEP      200 /* ns between two reads of the clock of one loop */
 
-#define TRIES_MOST 1000 /* requests until one arrives at a loop */
+#define LOOPS_MOST 16
+#define MBUFS      32768u /* of all stages of a kind */
+#define TRIES_MOST 1000   /* requests until one arrives at a loop */
 
 static struct side {
 	struct eng *e;
@@ -42,13 +45,13 @@ static struct side {
 	struct saker_pd *pd;
 	struct saker_mr *mr;
 	uint8_t *mem;
-	struct saker_cq *cq[ENG_MAX_STAGES];
-	struct saker_qp *qp[ENG_MAX_STAGES];
-	struct rte_ring *in[ENG_MAX_STAGES], *out[ENG_MAX_STAGES];
+	struct saker_cq *cq[LOOPS_MOST];
+	struct saker_qp *qp[LOOPS_MOST];
+	struct rte_ring *in[LOOPS_MOST], *out[LOOPS_MOST];
 	uint16_t port;
 } side[2];
 
-static unsigned loops, posted[ENG_MAX_STAGES];
+static unsigned loops, posted[LOOPS_MOST];
 static enum saker_transport transport = SAKER_IWARP;
 static uint64_t clock_ns, done;
 
@@ -165,7 +168,7 @@ configure(struct eng_config *cfg, int i)
 	for (unsigned k = 0; k < loops; k++)
 		cfg->transport_loop[k] = cfg->stage_loop[k] = k;
 	cfg->limits.qps = cfg->limits.conns = 64;
-	cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = 4096;
+	cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = SK_MIN(4096u, MBUFS / loops);
 	cfg->falcon.enabled = transport == SAKER_FALCON;
 }
 
@@ -224,11 +227,12 @@ wait_event(struct side *n, enum saker_event_type type, struct saker_event *ev)
 	}
 }
 
-/* Connects the QPs of loop `k`. The responder rejects requests whose QP another loop would serve,
- * so that all loops have the same work. */
+/* Connects the QP of loop `k`. The responder rejects requests whose QP a loop would serve that has
+ * one already, so that all loops have the same work. */
 static void
 connect_loop(unsigned k)
 {
+	static bool taken[LOOPS_MOST];
 	const struct saker_conn_param param = {.ird = 16, .ord = 16, .crc = 2, .markers = 2};
 	const struct sk_addr *to = &side[1].e->cfg.ifs[0].addr;
 	struct saker_qp_info info;
@@ -237,20 +241,21 @@ connect_loop(unsigned k)
 	make_qp(&side[0], k);
 	for (unsigned tries = 0;; tries++) {
 		if (tries == TRIES_MOST)
-			die("no request arrives at the loop");
+			die("no request arrives at a free loop");
 		if (saker_connect(side[0].qp[k], NULL, to, PORT, &param) != 0)
 			die("connect");
 		wait_event(&side[1], SAKER_EV_CONNECT_REQUEST, &ev);
 		make_qp(&side[1], k);
 		if (saker_qp_query(side[1].qp[k], &info) != 0)
 			die("query");
-		if (info.stage == k)
+		if (!taken[info.stage])
 			break;
 		if (saker_qp_destroy(side[1].qp[k]) != 0 || saker_cq_destroy(side[1].cq[k]) != 0 ||
 			saker_reject(side[1].s, ev.request, NULL, 0) != 0)
 			die("reject");
 		wait_event(&side[0], SAKER_EV_REJECTED, &ev);
 	}
+	taken[info.stage] = true;
 	if (saker_accept(side[1].s, ev.request, side[1].qp[k], &param) != 0)
 		die("accept");
 	wait_event(&side[0], SAKER_EV_ESTABLISHED, &ev);
@@ -308,7 +313,8 @@ static void
 show_crossings(void *arg, const char *layer, const char *name, enum sk_severity sev,
 	const char *help, uint64_t value)
 {
-	static const char *const crossings[] = {"ENG_HANDOFF", "ENG_LANE", "ENG_CROSS"};
+	static const char *const crossings[] = {
+		"ENG_HANDOFF", "ENG_LANE", "ENG_CROSS", "ENG_DATAGRAM"};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(crossings); i++)
 		if (strcmp(name, crossings[i]) == 0 && value != 0)
@@ -325,7 +331,7 @@ main(int argc, char **argv)
 	if (n < 0 || n + 1 >= argc)
 		return 1;
 	loops = (unsigned)atoi(argv[n + 1]);
-	if (loops == 0 || loops > ENG_MAX_STAGES)
+	if (loops == 0 || loops > LOOPS_MOST)
 		return 1;
 	if (n + 2 < argc && strcmp(argv[n + 2], "falcon") == 0)
 		transport = SAKER_FALCON;

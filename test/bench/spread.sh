@@ -5,7 +5,7 @@
 # several N (bench_spread): N lcores do the work of one N times if the counts are equal. Fails when
 # one takes more than 5 % more than one loop, or a frame or message passes from one loop to another.
 #
-#   test/bench/spread.sh [N...]     (default: 1 2 4 8; the first is what the others are compared to)
+#   test/bench/spread.sh [N...]   (default: 1 2 4 8 16; the others are compared to the first)
 #
 # BUILD is the folder of the build (build).
 set -u
@@ -15,7 +15,7 @@ build=${BUILD:-build}
 bench=bench_spread
 . test/bench/callgrind.inc
 [ -x "$build/test/bench/$bench" ] || { echo "$build/test/bench/$bench is not built"; exit 1; }
-[ $# -gt 0 ] || set -- 1 2 4 8
+[ $# -gt 0 ] || set -- 1 2 4 8 16
 work=$(mktemp -d /tmp/saker-spread.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
