@@ -37,7 +37,9 @@
 
 #define LOOPS_MOST 16
 #define MBUFS      32768u /* of all stages of a kind */
-#define TRIES_MOST 1000   /* requests until one arrives at a loop */
+#define WAIT_STEP  5000   /* ns of a turn that waits for a connection: its timers are long */
+
+#define TRIES_MOST 1000 /* requests until one arrives at a loop */
 
 static struct side {
 	struct eng *e;
@@ -219,8 +221,10 @@ make_qp(struct side *n, unsigned k)
 static void
 wait_event(struct side *n, enum saker_event_type type, struct saker_event *ev)
 {
-	while (saker_event(n->s, ev) == 0)
+	while (saker_event(n->s, ev) == 0) {
 		turn(NULL);
+		clock_ns += WAIT_STEP;
+	}
 	if (ev->type != type) {
 		fprintf(stderr, "event %d, status %d\n", ev->type, ev->status);
 		exit(1);
