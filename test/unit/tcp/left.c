@@ -86,6 +86,76 @@ Test(tcp_left, queued_data_and_then_fin_rfc9293_3_6_case_1)
 	cr_assert_eq(sc_count(&p, TCP_LEFT_END), 0);
 }
 
+/* The time after which the FIN of a left connection follows is that of the configuration. */
+static void
+establish_with_delay(void)
+{
+	sc_new(&p);
+	p.cfg.left_fin_ns = 50 * MS;
+	sc_start(&p);
+	sc_establish(&p);
+}
+
+TestSuite(tcp_left_later, .init = establish_with_delay, .fini = end);
+
+Test(tcp_left_later, the_data_goes_at_once_and_the_fin_later)
+{
+	p.busy = true;
+	sc_send(&p, 1, 1000);
+	p.busy = false;
+	leave();
+	STATE("ESTABLISHED");
+	OUT("P. 1:1001 ack 1");
+	IN(". 1:1 ack 1001");
+	WAIT(49 * MS);
+	NONE();
+	WAIT(2 * MS);
+	OUT("F. 1001:1001 ack 1");
+	STATE("FIN-WAIT-1");
+	IN("F. 1:1 ack 1002");
+	OUT(". 1002:1002 ack 2");
+	STATE("TIME-WAIT");
+}
+
+Test(tcp_left_later, the_peers_fin_comes_first_rfc9293_3_6_case_3)
+{
+	leave();
+	IN("F. 1:1 ack 1");
+	OUT(". 1:1 ack 2");
+	STATE("CLOSE-WAIT");
+	WAIT(51 * MS);
+	OUT("F. 1:1 ack 2");
+	STATE("LAST-ACK");
+	IN(". 2:2 ack 2");
+	STATE("CLOSED");
+	cr_assert_eq(p.removed, 1);
+}
+
+Test(tcp_left_later, behind_the_peers_fin_the_fin_goes_at_once)
+{
+	IN("F. 1:1 ack 1");
+	OUT(". 1:1 ack 2");
+	leave();
+	OUT("F. 1:1 ack 2");
+	STATE("LAST-ACK");
+}
+
+Test(tcp_left_later, new_bytes_reset_it_rfc1122_4_2_2_13)
+{
+	leave();
+	IN(". 1:11 ack 1");
+	STATE("CLOSED");
+	cr_assert_eq(sc_count(&p, TCP_LEFT_UNREAD), 1);
+}
+
+Test(tcp_left_later, a_silent_peer_holds_it_for_the_delay_and_a_minute)
+{
+	leave();
+	WAIT(MINUTE + 51 * MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.removed, 1);
+}
+
 Test(tcp_left, lost_data_and_a_lost_fin_are_sent_again_rfc6298_5)
 {
 	sc_send(&p, 2, 1000);
