@@ -57,7 +57,7 @@ refused folder-as-file "the file /tmp cannot be read: Is a directory" --config /
 refused psp-word "--psp aes is not a list of none, gcm128, gcm256, gmac128, gmac256" --psp aes
 refused falcon-word "--falcon maybe is neither yes nor no" --falcon maybe
 refused idle-word "--idle foo is not one of poll, yield, sleep" --idle foo
-refused loops "--loops 99 is not a number within 1..16" --loops 99
+refused loops "--loops 99 is not a number within 1..32" --loops 99
 refused stats "--stats-period 0 is not a number within 1..86400" --stats-period 0
 refused name "--name  is empty" --name ""
 refused psp-no-key "Falcon: PSP with keys needs a pre-shared key or a certificate, under which the \
