@@ -17,37 +17,13 @@ take_memory 900
 port=18600
 table=()
 
-# between NAME PROGRAM ARGS...: runs a server at b, and a client at a, whose last argument is the
-# server's address, $to. A client that connects too early starts again.
-between() {
-    local name=$1 begin=$SECONDS patience
+# pair_of NAME PROGRAM ARGS...: runs a server at b, and a client at a, and adds them to the table.
+pair_of() {
+    local name=$1 begin=$SECONDS
     shift
-    for patience in "${patiences[@]}"; do
-        start "$name.server" at b "$@"
-        meets "$name" "$@" && break
-        [[ "$*" == *" -R "* ]] && too_early "$name.client" || fail "$*: the client"
-        kill "${pid[$name.server]}" 2>/dev/null
-        ends "$name.server" 20 2>/dev/null
-    done
-    [ -n "${pid[$name.server]-}" ] || fail "$*: the client is refused each time"
-    ends "$name.server" 300 || fail "$*: the server's status is $?"
+    between "$name" "$to" "$@"
     table+=("$device: $*")
     echo "$device: $* ($((SECONDS - begin)) s)"
-}
-meets() { # as between: runs the client
-    local name=$1
-    shift
-    if [[ "$*" == *" -R "* ]]; then
-        until_true 60 listens b || fail "$*: the server does not listen"
-        at a "$@" "$to" >"$work/$name.client.log" 2>&1
-        return
-    fi
-    for _ in $(seq 100); do
-        at a "$@" "$to" >"$work/$name.client.log" 2>&1 && return
-        is_running "$name.server" || return
-        sleep 0.1
-    done
-    return 1
 }
 
 # perftest NAME PROGRAM ARGS...: uses a port of its own. $how holds the options by which its queue
@@ -57,7 +33,7 @@ perftest() {
     shift 2
     port=$((port + 1))
     # shellcheck disable=SC2086 # $how is a list of words
-    between "$name" "$program" -d "$device" $how -p "$port" "$@"
+    pair_of "$name" "$program" -d "$device" $how -p "$port" "$@"
 }
 
 value() { telemetry "$1" /saker/info | jq ".$2"; }
@@ -147,7 +123,7 @@ pingpong() {
     local name=$1 program=$2
     shift 2
     port=$((port + 1))
-    between "$name" "$program" -d sakerf0 -g 0 -p $port "$@"
+    pair_of "$name" "$program" -d sakerf0 -g 0 -p $port "$@"
 }
 
 part_moved() {
