@@ -391,7 +391,7 @@ static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = 
 static bool
 input_is_plain(const struct tcp_conn *c)
 {
-	return c->state == TCPS_ESTABLISHED && !c->left && c->ca == CA_OPEN && c->ooo == NULL &&
+	return c->state == TCPS_ESTABLISHED && c->ca == CA_OPEN && c->ooo == NULL &&
 	       c->refused == NULL && !c->sacked_out && !c->lost_out &&
 	       !(c->flags & (F_FIN_NOTED | F_ECHO_CE | F_TLP_OUT)) && c->rtx_kind != RTX_PERSIST &&
 	       c->flags & F_SACK;

@@ -15,13 +15,6 @@ tcp_left_unread(struct tcp_conn *c, uint64_t now)
 	tcp_conn_reset(c, now, -ECONNABORTED);
 }
 
-static void
-left_close(struct tcp_conn *c, uint64_t now)
-{
-	tcp_close(c, now);
-	tcp_timers_life(c, now + TCP_LEFT_NS);
-}
-
 bool
 tcp_leave(struct tcp_conn *c, uint64_t now, const struct tcp_note *note)
 {
@@ -41,17 +34,13 @@ tcp_leave(struct tcp_conn *c, uint64_t now, const struct tcp_note *note)
 	}
 	tcp_count(s, TCP_LEFT);
 	tcp_conn_hold(c);
+	tcp_close(c, now);
 	tcp_conn_unlink(c);
 	c->left = true;
-	c->fast = false;
 	c->note = *note;
 	TAILQ_INSERT_TAIL(&s->left, c, link);
 	s->n_left++;
-	/* In CLOSE-WAIT the peer waits for the FIN, and sends nothing. */
-	if (s->cfg.left_fin_ns > 0 && c->state == TCPS_ESTABLISHED)
-		tcp_timers_life(c, now + s->cfg.left_fin_ns);
-	else
-		left_close(c, now);
+	tcp_timers_life(c, now + TCP_LEFT_NS);
 	tcp_conn_over(c, -ECONNABORTED);
 	c->user = NULL;
 	tcp_conn_release(c);
@@ -68,10 +57,6 @@ tcp_left(const struct tcp_conn *c)
 void
 tcp_left_due(struct tcp_conn *c, uint64_t now)
 {
-	if (!(c->flags & F_FIN_QUEUED)) {
-		left_close(c, now);
-		return;
-	}
 	if (c->state == TCPS_FIN_WAIT_2) {
 		tcp_trace(c, TCP_TIMED_OUT);
 		tcp_conn_end(c, -ETIMEDOUT);

@@ -19,7 +19,6 @@ tcp_config_default(struct tcp_config *cfg)
 		.max_time_wait = 4096,
 		/* A program with a thousand connections may end at once. */
 		.max_left = 1024,
-		.left_fin_ns = 50000000,
 		/* 100 Gb/s at a round trip of 80 us: enough for the longest paths of a data
 		 * centre. */
 		.snd_buf = 1 << 20,

@@ -170,9 +170,6 @@ struct tcp_config {
 	uint32_t max_half_open, half_open_per_listener, half_open_per_prefix;
 	uint32_t max_time_wait; /* connections in TIME_WAIT; beyond it TCP drops the oldest */
 	uint32_t max_left;      /* connections that are left; beyond it tcp_leave() resets */
-	/* From tcp_leave() to the FIN. siw of Linux fails a Send whose bytes it has sent, if the
-	 * FIN of a peer that has answered and ended arrives before its sending function returns. */
-	uint64_t left_fin_ns;
 	/* Bytes per connection. rcv_buf holds at least one FPDU of maximal length and a segment. */
 	uint32_t snd_buf, rcv_buf;
 	/* Slices that one connection keeps at most, out of order or refused by ops->deliver(); the
@@ -287,17 +284,17 @@ struct tcp_note {
 	uint64_t word[2];
 };
 /*
- * Leaves the connection to TCP (RFC 9293 3.6 and 3.10.4): TCP sends the records of its queue and,
- * after left_fin_ns, FIN, and nobody receives any more. TCP_EV_CLOSED comes before the function
- * returns, with the reason of tcp_abort(); from then on only ops->output(), rec_split(), rec_free()
- * and conn_removed() concern the connection, with a user pointer of NULL. TCP copies `note`, what
- * the owner then needs to know, for tcp_left().
+ * Leaves the connection to TCP (RFC 9293 3.6 and 3.10.4): TCP sends the records of its queue and
+ * then FIN, and nobody receives any more. TCP_EV_CLOSED comes before the function returns, with the
+ * reason of tcp_abort(); from then on only ops->output(), rec_split(), rec_free() and
+ * conn_removed() concern the connection, with a user pointer of NULL. TCP copies `note`, what the
+ * owner then needs to know, for tcp_left().
  *
  * Bytes of the peer that would be lost make TCP reset the connection (RFC 1122 4.2.2.13, RFC 2525
  * 2.17): at once when it holds some that no tcp_consumed() has reported, and later when new ones
  * arrive. It also resets at once a connection that is not established yet, and one beyond max_left.
  * Returns false after such a reset, and true when the connection is left. A connection is left for
- * left_fin_ns and one minute at most, whatever the peer does, and for the time of TIME_WAIT.
+ * one minute at most, whatever the peer does, and for the time of TIME_WAIT.
  */
 bool tcp_leave(struct tcp_conn *c, uint64_t now, const struct tcp_note *note);
 /* Returns the note if the connection was left, and NULL otherwise. */

@@ -479,8 +479,7 @@ tcp_holds_bytes(const struct tcp_conn *c)
 
 /* ---- left.c ---- */
 
-/* Closes a left connection after tcp_config.left_fin_ns. Ends it, except in TIME_WAIT, after
- * TCP_LEFT_NS more. */
+/* Ends a left connection, except in TIME_WAIT, after TCP_LEFT_NS. */
 void tcp_left_due(struct tcp_conn *c, uint64_t now);
 /* Resets a left connection because bytes of the peer are lost (RFC 1122 4.2.2.13). */
 void tcp_left_unread(struct tcp_conn *c, uint64_t now);

@@ -85,7 +85,6 @@ pair_init_queues(struct pair *p, unsigned queues)
 			.prefix = 24};
 		cfg->limits.qps = cfg->limits.conns = 64;
 		cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = 1024;
-		cfg->tcp.left_fin_ns = 0; /* a turn of a test takes microseconds */
 	}
 }
 

@@ -161,7 +161,6 @@ sc_new(struct script *p)
 	p->cfg.max_conns = 64;
 	p->cfg.max_half_open = 8;
 	p->cfg.max_time_wait = p->cfg.max_left = 8;
-	p->cfg.left_fin_ns = 0;
 	p->cfg.isn_key = (struct sk_key){{3, 4}};
 	p->cfg.ecn = false;
 	p->cfg.timestamps = false;

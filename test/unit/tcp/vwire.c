@@ -322,7 +322,6 @@ vw_config(struct tcp_config *cfg)
 	cfg->max_conns = VW_MAX_CONNS;
 	cfg->max_half_open = 16;
 	cfg->max_time_wait = cfg->max_left = 16;
-	cfg->left_fin_ns = 0;
 	cfg->isn_key = (struct sk_key){{1, 2}};
 }
 
