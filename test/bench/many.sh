@@ -21,19 +21,19 @@ for t in "$@"; do
 done
 [ "$(nproc)" -ge 2 ] || skip "two processors are necessary"
 reserve_hugepages 700 || skip "700 MiB of huge pages are necessary"
+# shellcheck disable=SC2034 # perf() reads both
+limit=300
+# shellcheck disable=SC2034,SC2206 # MANY_RUN is a list of words
+runner=(${MANY_RUN-chrt -f 50})
 
 # measure NAME TRANSPORT QPS TEST SIZE: leaves $work/NAME.json.
 measure() {
     local mtu=1500
     [ "$4" = bw ] && mtu=9000
-    # shellcheck disable=SC2086 # MANY_RUN is a list of words
-    timeout -k 5 300 ${MANY_RUN-chrt -f 50} "$build/app/saker-perf" --no-pci --in-memory \
-        --no-telemetry --file-prefix "many$$" --lcores 0@0,1@1 -- --transport "$2" --op write \
-        --test "$4" --size "$5" --depth 16 --qps "$3" --mtu $mtu --duration "${ms}ms" --rounds 1 \
-        --no-floor --json --counters >"$work/$1.json" 2>"$work/$1.log" ||
+    perf "$1" --lcores 0@0,1@1 -- --transport "$2" --op write --test "$4" --size "$5" --depth 16 \
+        --qps "$3" --mtu $mtu --duration "${ms}ms" --rounds 1 --no-floor ||
         fail "$3 QPs over $2: status $?"
 }
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 # share RUNS COUNTER...: the sum of the counters in per cent of the frames.
 share() {
     local runs=$1

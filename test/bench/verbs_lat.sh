@@ -65,7 +65,6 @@ native() { # native SIZE
     wait $server
     jq -r '.p50_ns / 1000' "$work/native.json"
 }
-median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 echo "size  round  ib_write_lat  saker-perf   [us]"
 for size in "${sizes[@]}"; do
