@@ -202,6 +202,7 @@ perf_end_open(struct perf_end *e, struct saker *s)
 	len = perf_words_off(e, e->o->qps);
 	e->qp = calloc(e->nqp, sizeof(*e->qp));
 	e->flow = calloc(e->o->qps, sizeof(*e->flow));
+	TAILQ_INIT(&e->ready);
 	e->buf = saker_alloc(s, len);
 	if (e->qp == NULL || e->flow == NULL || e->buf == NULL)
 		return perf_fail("allocating memory for the test", -ENOMEM);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/queue.h>
 
 #include <saker/saker.h>
 
@@ -161,6 +162,8 @@ struct perf_flow {
 	bool ended;               /* the peer has been sent PERF_END of this run */
 	uint64_t atomics; /* Atomics posted by the active end, expected by the passive end */
 	uint64_t imms_out, imms_in;
+	TAILQ_ENTRY(perf_flow) ready;
+	bool is_ready; /* it is in perf_end.ready */
 };
 
 /* One end: a client of an engine, its memory and its QPs. Each end runs in a thread of its own, in
@@ -197,7 +200,10 @@ struct perf_end {
 	uint64_t completed;     /* completions of requests */
 	uint64_t received;      /* completions of receives */
 	struct perf_flow *flow; /* [qps] */
-	uint8_t seq;            /* of the ping-pong: the last byte of a message */
+	/* Flows that may go on: those with new completions, and those that wait for the peer's
+	 * word. */
+	TAILQ_HEAD(perf_flows, perf_flow) ready;
+	uint8_t seq; /* of the ping-pong: the last byte of a message */
 };
 
 /* Return the buffer for outgoing data (the source of Sends and Writes, which the peer reads), and
@@ -254,8 +260,10 @@ struct perf_operands {
 	uint64_t data, data_mask, compare, compare_mask;
 };
 int perf_post_atomic(struct perf_end *e, uint32_t qp, const struct perf_operands *op);
-/* Polls the CQ and counts the completions. Checks Immediate Data and reports errors in it with
- * perf_mistake(). */
+/* Adds a flow to the end of perf_end.ready, unless it is there. */
+void perf_ready(struct perf_end *e, struct perf_flow *f);
+/* Polls the CQs, counts the completions, and adds their flows to perf_end.ready. Checks Immediate
+ * Data and reports errors in it with perf_mistake(). */
 int perf_reap(struct perf_end *e);
 /* Checks, after requests have completed, that the last Atomic of `qp` returned the value that the
  * previous ones left. Does nothing for other operations. */

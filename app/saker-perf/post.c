@@ -7,7 +7,8 @@
 #include "perf.h"
 
 #define POST_BURST 32
-#define COMPLAINTS 10 /* mistakes that are printed; all are counted */
+#define REAP_MAX   256 /* completions of a CQ after which perf_reap() takes no more */
+#define COMPLAINTS 10  /* mistakes that are printed; all are counted */
 
 static struct rd_sge
 element(const struct perf_end *e, const void *at, uint32_t len)
@@ -192,27 +193,50 @@ take_receive(struct perf_end *e, const struct rd_wc *wc)
 	f->imms_in++;
 }
 
+void
+perf_ready(struct perf_end *e, struct perf_flow *f)
+{
+	if (f->is_ready)
+		return;
+	f->is_ready = true;
+	TAILQ_INSERT_TAIL(&e->ready, f, ready);
+}
+
+static int
+take_completion(struct perf_end *e, const struct rd_wc *wc)
+{
+	struct perf_flow *f = &e->flow[wc->wr_id];
+
+	if (wc->status != RD_SUCCESS) {
+		fprintf(stderr, "saker-perf: a request has failed: %s (%s)\n",
+			saker_status_str(wc->status),
+			saker_reason_str(e->o->transport, wc->vendor_err));
+		e->errors++;
+		return -1;
+	}
+	if (wc->opcode >= RD_RECV) {
+		take_receive(e, wc);
+	} else {
+		e->completed++;
+		f->done++;
+	}
+	perf_ready(e, f);
+	return 0;
+}
+
 static int
 reap_cq(struct perf_end *e, struct saker_cq *cq)
 {
 	struct rd_wc wc[32];
-	int n = saker_cq_poll(cq, wc, (int)SK_ARRAY_LEN(wc));
+	int n, all = 0;
 
-	for (int i = 0; i < n; i++) {
-		if (wc[i].status != RD_SUCCESS) {
-			fprintf(stderr, "saker-perf: a request has failed: %s (%s)\n",
-				saker_status_str(wc[i].status),
-				saker_reason_str(e->o->transport, wc[i].vendor_err));
-			e->errors++;
-			return -1;
-		}
-		if (wc[i].opcode >= RD_RECV) {
-			take_receive(e, &wc[i]);
-		} else {
-			e->completed++;
-			e->flow[wc[i].wr_id].done++;
-		}
-	}
+	do {
+		n = saker_cq_poll(cq, wc, (int)SK_ARRAY_LEN(wc));
+		for (int i = 0; i < n; i++)
+			if (take_completion(e, &wc[i]))
+				return -1;
+		all += n;
+	} while (n == (int)SK_ARRAY_LEN(wc) && all < REAP_MAX);
 	return n < 0 ? perf_fail("polling", n) : 0;
 }
 

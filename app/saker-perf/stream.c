@@ -9,7 +9,8 @@
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define BURST 16
+#define BURST       16
+#define SERVED_TURN 64 /* flows that are served before the engine has a turn */
 
 /* Returns how many of `iters` messages QP `q` sends. */
 static uint32_t
@@ -51,7 +52,7 @@ feed(struct perf_end *e, uint32_t q)
 		if ((f->signals - f->done + 1) * burst > e->o->depth)
 			return 0;
 		if (perf_op_receives(e->op) && perf_peer_word(e, q, PERF_CREDIT) < f->taken + n) {
-			e->for_word = true;
+			perf_ready(e, f);
 			return 0;
 		}
 		if (perf_post(e, q, n, true))
@@ -90,8 +91,10 @@ stream_open(const struct perf_end *e, uint32_t q)
 static void
 stream_stop(struct perf_end *e)
 {
-	for (uint32_t q = 0; q < e->o->qps; q++)
+	for (uint32_t q = 0; q < e->o->qps; q++) {
 		e->flow[q].until = e->flow[q].sent;
+		perf_ready(e, &e->flow[q]);
+	}
 }
 
 static void
@@ -104,27 +107,56 @@ stream_start(struct perf_end *e, uint32_t iters)
 		f->first_in = f->received;
 		f->until = f->sent + share_of(e, iters, q);
 		f->ended = false;
+		perf_ready(e, f);
 	}
+}
+
+/* Serves some of the flows that are ready. */
+static int
+serve_ready(struct perf_end *e)
+{
+	struct perf_flow *last = TAILQ_LAST(&e->ready, perf_flows), *f = NULL;
+
+	for (unsigned n = 0; n < SERVED_TURN && f != last; n++) {
+		uint32_t q;
+
+		f = TAILQ_FIRST(&e->ready);
+		TAILQ_REMOVE(&e->ready, f, ready);
+		f->is_ready = false;
+		q = (uint32_t)(f - e->flow);
+		if ((stream_sends(e) && feed(e, q)) || (stream_receives(e) && refill(e, q)))
+			return -1;
+	}
+	return 0;
+}
+
+static bool
+any_open(const struct perf_end *e)
+{
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		if (stream_open(e, q))
+			return true;
+	return false;
 }
 
 static int
 stream_turns(struct perf_end *e)
 {
 	uint64_t start = eng_clock();
-	bool busy = true;
+	bool stopped = false;
 
-	while (busy) {
-		busy = e->for_word = false;
-		if (perf_late(e->o, start))
+	while (!TAILQ_EMPTY(&e->ready) || any_open(e)) {
+		if (!stopped && perf_late(e->o, start)) {
+			stopped = true;
 			stream_stop(e);
-		for (uint32_t q = 0; q < e->o->qps; q++) {
-			if ((stream_sends(e) && feed(e, q)) || (stream_receives(e) && refill(e, q)))
-				return -1;
-			busy = busy || stream_open(e, q);
 		}
-		if (busy && (perf_turn(e) || perf_reap(e)))
+		if (serve_ready(e))
+			return -1;
+		e->for_word = !TAILQ_EMPTY(&e->ready);
+		if (perf_turn(e) || perf_reap(e))
 			return -1;
 	}
+	e->for_word = false;
 	return 0;
 }
 
