@@ -101,7 +101,10 @@ sample_rtt(struct tcp_conn *c, const struct tcp_acked *a)
 	if (tcp_seq_lt(c->snd_una, c->rtt_seq))
 		return;
 	if (a->first_sent) {
-		tcp_rtt_sample(c, a->now, a->now - a->first_sent);
+		uint64_t rtt = a->now - a->first_sent;
+
+		tcp_rtt_sample(c, a->now, rtt);
+		tcp_rtt_wait(c->s, rtt - SK_MIN(rtt, c->rack.min_rtt));
 	} else if (a->ts && a->ts_ecr && a->bytes) {
 		/* Karn: the segment was sent more than once. The echoed timestamp identifies the
 		 * transmission, with the precision of a tick. */

@@ -43,6 +43,17 @@ tcp_rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt)
 }
 
 void
+tcp_rtt_wait(struct tcp_stack *s, uint64_t wait)
+{
+	int64_t off;
+
+	if ((wait | s->wait_ns) < SK_WHEEL_TICK_NS)
+		return; /* too short for timers to see */
+	off = (int64_t)SK_MIN(wait, TCP_WAIT_MAX_NS) - (int64_t)s->wait_ns;
+	s->wait_ns += (uint64_t)(off / 8);
+}
+
+void
 tcp_rtt_first(struct tcp_conn *c, uint64_t now)
 {
 	tcp_rtt_sample(c, now, now - c->last_tx);
@@ -52,7 +63,7 @@ tcp_rtt_first(struct tcp_conn *c, uint64_t now)
 uint64_t
 tcp_rtt_rto(const struct tcp_conn *c)
 {
-	uint64_t rto = c->rto << c->backoff;
+	uint64_t rto = SK_MAX(c->rto, 3 * c->s->wait_ns) << c->backoff;
 
 	return SK_MIN(rto, c->s->cfg.rto_max_ns);
 }

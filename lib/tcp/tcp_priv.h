@@ -48,6 +48,7 @@
 #define TCP_PTO_MIN_NS 500000ull
 /* Delay that the peer may add to the acknowledgement of a lone segment. */
 #define TCP_PEER_DELACK_NS 1000000ull
+#define TCP_WAIT_MAX_NS    8000000ull /* a longer wait counts as this */
 /* A peer that never closes does not hold a connection longer than this. */
 #define TCP_FIN_WAIT_2_NS 60000000000ull
 /* A connection that its owner has left holds records and a place for at most this time. A peer that
@@ -344,6 +345,11 @@ struct tcp_stack {
 	uint64_t now; /* time of the latest call, for functions without such an argument */
 	struct tcp_conn_list work, busy;
 	const struct tcp_cc_ops *cc;
+	/* The average, over all connections, of the time by which round trips are longer than the
+	 * shortest ones. With many busy connections, most of this time passes in the queues of the
+	 * two hosts, and grows for all of them at once. A connection that was idle has no other way
+	 * to know of it; its probe and its timeout would come before the acknowledgement. */
+	uint64_t wait_ns;
 	struct tcp_config cfg;
 	/* Connections by kind; max_conns bounds n_live. */
 	uint32_t n_live, n_half, n_tw, n_left;
@@ -567,6 +573,8 @@ void tcp_rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt);
 void tcp_rtt_first(struct tcp_conn *c, uint64_t now);
 /* Updates the minimum of the RTT over TCP_MIN_RTT_WINDOW, ns. */
 void tcp_rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt);
+/* Notes by how much a round trip, in ns, was longer than the shortest one of its connection. */
+void tcp_rtt_wait(struct tcp_stack *s, uint64_t wait);
 /* Returns the RTO with its backoff, ns. */
 uint64_t tcp_rtt_rto(const struct tcp_conn *c);
 

@@ -39,6 +39,16 @@ probe_allowed(const struct tcp_conn *c)
 	       !c->sacked_out && !c->backoff && (c->ca == CA_OPEN || c->ca == CA_CWR);
 }
 
+/* Returns the time after which a probe is sent (RFC 8985 7.2), ns. */
+static uint64_t
+probe_after(const struct tcp_conn *c)
+{
+	uint64_t rtt = SK_MAX(c->srtt, c->rack.min_rtt + c->s->wait_ns);
+	uint64_t pto = 2 * rtt + (c->nsegs == 1 ? TCP_PEER_DELACK_NS : 0);
+
+	return SK_MAX(pto, TCP_PTO_MIN_NS);
+}
+
 static void
 arm_rtx(struct tcp_conn *c, uint64_t now)
 {
@@ -52,8 +62,7 @@ arm_rtx(struct tcp_conn *c, uint64_t now)
 		return;
 	}
 	if (probe_allowed(c)) {
-		pto = 2 * c->srtt + (c->nsegs == 1 ? TCP_PEER_DELACK_NS : 0);
-		pto = SK_MAX(pto, TCP_PTO_MIN_NS);
+		pto = probe_after(c);
 		if (pto < rto) {
 			timers_arm_rtx(c, RTX_PTO, now + pto);
 			return;
@@ -216,11 +225,29 @@ persist_due(struct tcp_conn *c, uint64_t now)
 	tcp_conn_wake(c);
 }
 
+/* Returns the deadline of the oldest segment by the present estimates, when that of a probe or of
+ * the RTO has passed. It is later than `now` if segments have begun to wait longer since the
+ * segment was sent. */
+static uint64_t
+present_deadline(const struct tcp_conn *c, enum tcp_rtx_kind kind)
+{
+	if (c->seg_head == NULL)
+		return 0;
+	if (kind == RTX_PTO)
+		return c->seg_head->sent_at + probe_after(c);
+	return kind == RTX_RTO ? c->seg_head->sent_at + tcp_rtt_rto(c) : 0;
+}
+
 static void
 rtx_due(struct tcp_conn *c, uint64_t now)
 {
 	enum tcp_rtx_kind kind = c->rtx_kind;
+	uint64_t deadline = present_deadline(c, kind);
 
+	if (deadline > now) {
+		timers_arm_rtx(c, kind, deadline);
+		return;
+	}
 	c->rtx_kind = RTX_NONE;
 	c->fast = false;
 	switch (kind) {

@@ -385,6 +385,112 @@ Test(tcp_recovery, probe_that_was_not_needed_is_no_congestion_rfc8985_7_4)
 	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
 }
 
+/* ---- Waits that other connections have met ---- */
+
+#define OTHERS 20
+
+struct other {
+	struct tcp_conn *c;
+	uint32_t iss;
+};
+
+/* Exchanges the connection of the script for another one. */
+static void
+swap(struct other *o)
+{
+	struct other present = {p.c, p.iss};
+
+	p.c = o->c;
+	p.iss = o->iss;
+	*o = present;
+}
+
+static void
+others_open(struct other o[OTHERS])
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		o[i] = (struct other){p.c, p.iss};
+		p.t.rport++;
+		p.connected = 0;
+		sc_establish(&p);
+		swap(&o[i]);
+	}
+}
+
+static void
+others_send(struct other o[OTHERS])
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		swap(&o[i]);
+		sc_send(&p, 1, 100);
+		swap(&o[i]);
+	}
+	p.seen = p.nout;
+}
+
+/* All acknowledgements arrive in one turn. */
+static void
+others_acked(struct other o[OTHERS])
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		swap(&o[i]);
+		IN(". 1:1 ack 101 nopoll");
+		swap(&o[i]);
+	}
+	sc_poll(&p);
+}
+
+Test(tcp_recovery, probe_waits_as_long_as_acknowledgements_of_others_rfc8985_7_2)
+{
+	struct other o[OTHERS];
+
+	others_open(o);
+	others_send(o);
+	p.now += 5 * MS;
+	others_acked(o);
+	sc_send(&p, 1, 100);
+	p.seen = p.nout;
+	WAIT(9 * MS);
+	NONE();
+	WAIT(3 * MS);
+	OUT(". 1:101");
+	cr_assert_eq(sc_count(&p, TCP_TLP), 1);
+}
+
+Test(tcp_recovery, waits_count_that_grew_since_the_segment_was_sent_rfc8985_7_2)
+{
+	struct other o[OTHERS];
+
+	others_open(o);
+	sc_send(&p, 1, 100);
+	others_send(o);
+	p.now += 5 * MS;
+	others_acked(o);
+	NONE();
+	IN(". 1:1 ack 101");
+	WAIT(100 * MS);
+	NONE();
+	cr_assert_eq(sc_count(&p, TCP_TLP), 0);
+	cr_assert_eq(sc_count(&p, TCP_RTO), 0);
+}
+
+Test(tcp_recovery, waits_of_others_delay_by_a_bounded_time_rfc6298_2)
+{
+	struct other o[OTHERS];
+
+	others_open(o);
+	others_send(o);
+	p.now += 2000 * MS; /* of a host that is far away, or that means harm */
+	others_acked(o);
+	sc_send(&p, 2, 1460);
+	p.seen = p.nout;
+	WAIT(17 * MS);
+	OUT(". 1461:2921"); /* the probe */
+	WAIT(25 * MS);
+	OUT(". 1:1461"); /* the RTO */
+	cr_assert_eq(sc_count(&p, TCP_RTO), 1);
+}
+
 /* ---- RTO ---- */
 
 Test(tcp_recovery, rto_backs_off_and_gives_up_rfc6298_5)
