@@ -125,6 +125,20 @@ cc_run(struct fa_conn *c, struct fa_rue_event *ev)
 	enforce(c);
 }
 
+/*
+ * Notes how long a packet and its acknowledgement were in the two hosts: in the queues of their
+ * ports, and with the peer. This time is part of the round trip and no delay of the network, and it
+ * grows at once for all connections when hosts get busy. The average of all connections shows that
+ * to one that was idle, or that waits for its first acknowledgement.
+ */
+static void
+note_wait(struct fa_stack *s, uint32_t ticks)
+{
+	uint64_t *avg = &s->pdl.wait_ns, wait = SK_MIN(TICKS_NS(ticks), PDL_WAIT_MAX_NS);
+
+	*avg = wait > *avg ? (*avg + wait) / 2 : *avg - (*avg - wait) / 16;
+}
+
 uint32_t
 pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flow)
 {
@@ -154,6 +168,7 @@ pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flo
 		return 0;
 	/* t2 may be a while before the packet's arrival, but is no reason for a negative delay. */
 	there = SK_MIN(there, rtt);
+	note_wait(c->s, SK_MIN(there + in->waited, rtt));
 	if (!f->rack_valid || pdl_before(f->rack_t1, ev.t1)) {
 		f->rack_valid = true;
 		f->rack_t1 = ev.t1;

@@ -184,6 +184,12 @@ pdl_loss_timer(struct fa_conn *c, uint64_t now)
 
 /* ---- Tail loss probe ---- */
 
+static uint64_t
+probe_timeout(const struct fa_conn *c)
+{
+	return SK_MAX(c->pdl.pto_ns, 2 * c->s->pdl.wait_ns + c->s->cfg.ack_delay_ns);
+}
+
 void
 pdl_tlp_arm(struct fa_conn *c, uint64_t now)
 {
@@ -196,7 +202,7 @@ pdl_tlp_arm(struct fa_conn *c, uint64_t now)
 		d->tlp_due = d->rtx_due = d->loss_due = SK_NEVER;
 		return;
 	}
-	d->tlp_due = now + d->pto_ns;
+	d->tlp_due = now + probe_timeout(c);
 	pdl_due(c, d->tlp_due);
 }
 
@@ -214,6 +220,7 @@ pdl_tlp(struct fa_conn *c, uint64_t now)
 {
 	struct pdl_txw *r = &c->pdl.tx[PDL_REQUEST], *w = &c->pdl.tx[PDL_DATA];
 	struct fa_pkt *pull = first_missing(r), *p = first_missing(w);
+	uint64_t due;
 
 	if (r->lost_count || w->lost_count)
 		/* A lost packet is a probe, too, once it may go out. */
@@ -222,6 +229,12 @@ pdl_tlp(struct fa_conn *c, uint64_t now)
 		p = pull;
 	if (p == NULL)
 		return;
+	due = p->sent_at + probe_timeout(c);
+	if (due > now) {
+		/* Since the packet left, hosts have become busy. */
+		c->pdl.tlp_due = due;
+		return;
+	}
 	c->pdl.tlp_out = true;
 	pdl_txw_lost(&c->pdl.tx[pdl_window_of(p)], p, PKT_PROBE);
 	pdl_wake(c);

@@ -37,6 +37,7 @@
 #define PDL_PTO_MIN_NS  50000 /* TLP: the earliest probe */
 /* consecutive ones of a packet after which its flow changes its path */
 #define PDL_REPATH_TIMEOUTS 2
+#define PDL_WAIT_MAX_NS     8000000u /* a longer wait in hosts counts as this */
 #define PDL_RTT_MAX         (1u << 23) /* ticks: a longer round trip, beyond a second, is invalid */
 
 enum { PDL_DATA, PDL_REQUEST }; /* the two windows */
@@ -175,7 +176,10 @@ struct pdl_stack {
 	struct pdl_ring_block *rings[PDL_RING_CLASSES]; /* spare blocks, by class */
 	struct pdl_nack nack[PDL_NACKS];
 	uint32_t nack_head, nack_count;
-	uint8_t backlog;                 /* the least receive level of acknowledgements, 0..31 */
+	uint8_t backlog;        /* the least receive level of acknowledgements, 0..31 */
+	/* How long packets spend in the two hosts at present, by the acknowledgements of all
+	 * connections: no acknowledgement is late before. */
+	uint64_t wait_ns;
 	uint64_t random;                 /* state of the generator */
 	uint32_t ticks;                  /* time of the current poll */
 	struct wire_falcon hdr, ack_hdr; /* headers of the packet that is being sent */
@@ -308,7 +312,8 @@ void pdl_tlp_arm(struct fa_conn *c, uint64_t now);
 /* Moves the timer forward to `at`, a deadline of the connection, if that is earlier. */
 void pdl_due(struct fa_conn *c, uint64_t at);
 void pdl_timer(struct fa_conn *c, uint64_t now);
-/* Returns the timeout of a packet in ns: that of the connection, doubled for each timeout. */
+/* Returns the timeout of a packet in ns: that of the connection, doubled for each timeout, and
+ * no less than three times the wait in hosts. */
 uint64_t pdl_timeout(const struct fa_conn *c, const struct fa_pkt *p);
 /* Counts a timeout of a packet, unless the loop has observed less than the timeout since the last
  * one: what stopped the loop is no silence of the peer. Returns whether it did. */

@@ -20,8 +20,9 @@ uint64_t
 pdl_timeout(const struct fa_conn *c, const struct fa_pkt *p)
 {
 	const struct fa_config *cfg = &c->s->cfg;
+	uint64_t rto = SK_MAX(c->pdl.rto_ns, 3 * c->s->pdl.wait_ns); /* behind that of a probe */
 
-	return SK_MIN(c->pdl.rto_ns << SK_MIN(p->timeouts, PDL_BACKOFF_MAX),
+	return SK_MIN(rto << SK_MIN(p->timeouts, PDL_BACKOFF_MAX),
 		SK_MAX(cfg->rto_max_ns, cfg->rto_min_ns));
 }
 
@@ -37,10 +38,38 @@ pdl_count_timeout(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 	return true;
 }
 
+/* What a scan of a window knows of its flows. */
+struct expiry {
+	unsigned *times;          /* timeouts in succession of a packet that is lost */
+	bool asked[FA_FLOWS_MAX]; /* an earlier packet goes out again, or did and is outstanding */
+};
+
+/*
+ * Returns the new deadline of a packet whose deadline has passed, or an earlier time than `now` if
+ * it has timed out. Often only acknowledgements are late, because those of other connections are in
+ * front of them. So the deadline moves when hosts have become busy since the packet left, and a
+ * packet waits for the acknowledgement of an earlier one of its flow, which goes out again or did:
+ * only that one is sent in vain. If it is not, its acknowledgement shows RACK the packets that are
+ * lost. After an RNR timeout the peer may not have kept a packet, and others say nothing about it.
+ */
+static uint64_t
+new_deadline(const struct fa_conn *c, uint64_t now, const struct pdl_txw *w, const struct fa_pkt *p,
+	const struct expiry *e)
+{
+	const struct fa_config *cfg = &c->s->cfg;
+	uint64_t timeout = pdl_timeout(c, p), at = p->sent_at + timeout;
+
+	if (p->flags & PKT_RNR || (cfg->max_retransmits && p->timeouts > cfg->max_retransmits))
+		return p->deadline;
+	if (at > now && !pdl_bit(w->held, PDL_WINDOW_MAX, p->psn))
+		return at;
+	return cfg->rack && e->asked[p->flow] && !p->resync ? now + timeout : p->deadline;
+}
+
 /* Processes a timeout of `p`. Returns false after the last attempt of a Resync. */
 static bool
 pdl_timer_expire(
-	struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, unsigned *times)
+	struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, struct expiry *e)
 {
 	uint32_t max = c->s->cfg.max_retransmits;
 	bool held = pdl_bit(w->held, PDL_WINDOW_MAX, p->psn);
@@ -54,21 +83,27 @@ pdl_timer_expire(
 		pdl_to_resync(p, FALCON_RESYNC_RETRANSMISSIONS, FA_LOCAL_TIMEOUT, 0);
 	}
 	if (!held)
-		*times = SK_MAX(*times, SK_MAX(p->timeouts, 1u));
+		e->times[p->flow] = SK_MAX(e->times[p->flow], SK_MAX(p->timeouts, 1u));
 	pdl_txw_lost(w, p, held ? PKT_INSIST : PKT_TIMEOUT);
+	e->asked[p->flow] = true;
 	return true;
 }
 
 static bool
 scan(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned times[FA_FLOWS_MAX])
 {
+	struct expiry e = {.times = times};
+
 	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_WAITING); psn++) {
 		struct fa_pkt *p = pdl_txw_get(w, psn);
 
+		if (p->deadline <= now)
+			p->deadline = new_deadline(c, now, w, p, &e);
+		if (p->deadline <= now && !pdl_timer_expire(c, now, w, p, &e))
+			return false;
+		e.asked[p->flow] |= p->flags & PKT_RETX && !pdl_bit(w->held, PDL_WINDOW_MAX, psn);
 		if (p->deadline > now)
 			c->pdl.rtx_due = SK_MIN(c->pdl.rtx_due, p->deadline);
-		else if (!pdl_timer_expire(c, now, w, p, &times[p->flow]))
-			return false;
 	}
 	return true;
 }

@@ -19,10 +19,11 @@ fa_config_default(struct fa_config *cfg)
 {
 	*cfg = (struct fa_config){
 		.max_conns = 4096,
+		/* Before the first measurement, the peer may be busy with other connections. */
+		.rto_initial_ns = 4000000,
 		/* One millisecond: tail loss probes and RACK repair a loss within a few round
 		 * trips. The RTO is for the cases that they cannot repair, and a spurious one costs
 		 * a packet. */
-		.rto_initial_ns = 1000000,
 		.rto_min_ns = 1000000,
 		.ulp_rto_ns = 5000000,
 		/* A host whose processors are busy may not run for some hundred milliseconds. With

@@ -468,6 +468,135 @@ Test(pdl_loss, rack_learns_how_far_packets_are_overtaken)
 	cr_assert(rack_hole(RTT) <= first + US);
 }
 
+Test(pdl_loss, rack_after_a_timeout_one_packet_asks_for_all)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 6);
+	rig_run(0);
+	rig_let(rig.cfg.rto_initial_ns / 2 + 4 * US); /* the tail loss probe */
+	cr_assert_eq(rig_reason(FA_PROBE), 1);
+	/* The timeout, and those of the others, which the first one precedes. */
+	rig_let(4 * rig.cfg.rto_initial_ns);
+	for (unsigned i = 6; i < rig.sents; i++)
+		cr_assert_eq(rig.sent[i].h.psn, 300);
+	cr_assert_geq(rig_reason(FA_TIMEOUT), 2);
+	/* Its acknowledgement shows that the others are lost: all but 304, which arrived. */
+	rig_in((struct wire_falcon){.type = FALCON_EACK,
+		.rbpsn = 100,
+		.dbpsn = 301,
+		.t1 = rig.sent[rig.sents - 1].stamp,
+		.t2 = fa_ticks(rig.now),
+		.data_rx = {1 << 3}});
+	rig.sents = 0;
+	rig_let(rig.cfg.rto_min_ns / 2);
+	rig_expect_rsns(0, (const uint32_t[]){2, 3, 4, 6}, 4);
+	cr_assert_eq(rig_reason(FA_EARLY), 4);
+}
+
+Test(pdl_loss, rack_late_acknowledgements_cost_one_packet)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 60);
+	rig_run(0);
+	rig_let(2 * rig.cfg.rto_initial_ns - 8 * US);
+	cr_assert_eq(rig_reason(FA_PROBE), 1);
+	cr_assert_eq(rig_reason(FA_TIMEOUT), 1);
+	rig_in((struct wire_falcon){.type = FALCON_BACK,
+		.rbpsn = 100,
+		.dbpsn = 360,
+		.t1 = rig.sent[0].stamp,
+		.t2 = fa_ticks(rig.now)});
+	rig_let(4 * rig.cfg.rto_initial_ns);
+	cr_assert_eq(rig.sents, 62);
+}
+
+/* An acknowledgement that was `wait` ns in the queue of the port. */
+static void
+back_after(uint32_t dbpsn, uint64_t wait)
+{
+	struct wire_falcon h = {.type = FALCON_BACK,
+		.cid = rig.params.cid,
+		.proto = rig.params.protocol,
+		.rbpsn = 100,
+		.dbpsn = dbpsn,
+		.t1 = fa_ticks(rig.now - wait - RTT),
+		.t2 = fa_ticks(rig.now - wait - RTT / 2)};
+	struct fa_in in = {.hdr = &h, .ttl = rig.cfg.ttl, .stamp = h.t2, .waited = fa_ticks(wait)};
+
+	fa_input(rig.c, rig.now, &in);
+}
+
+/* Makes `*c` the connection under test. */
+static void
+swap(struct fa_conn **c)
+{
+	struct fa_conn *now = rig.c;
+
+	rig.c = *c;
+	*c = now;
+}
+
+Test(pdl_loss, a_wait_in_hosts_that_other_connections_meet_is_no_loss)
+{
+	const uint64_t wait = 3000 * US;
+	struct fa_params params = rig.params;
+	struct fa_conn *other;
+
+	rig.cfg.rack = true;
+	rig_start();
+	params.cid++;
+	cr_assert_eq(fa_conn_create(rig.s, rig.now, &params, &other), 0);
+	rig_pushes(1, 1);
+	rig_run(0);
+	rig.now += RTT;
+	rig_back(100, 301); /* the hosts are idle */
+	rig_pushes(2, 1);
+	rig_run(0);
+	/* Now they are busy, as the acknowledgements of another connection show. */
+	swap(&other);
+	for (unsigned i = 1; i <= 12; i++) {
+		rig_pushes(i, 1);
+		rig_run(0);
+		back_after(300 + i, wait);
+	}
+	swap(&other);
+	rig.sents = 0;
+	rig_let(2 * wait - 100 * US);
+	cr_assert_eq(rig.sents, 0);
+	rig_let(200 * US);
+	cr_assert_eq(rig_reason(FA_PROBE), 1);
+	/* When the hosts are idle again, a probe is due sooner. */
+	back_after(302, 0);
+	swap(&other);
+	for (unsigned i = 13; i <= 112; i++) {
+		rig_pushes(i, 1);
+		rig_run(0);
+		back_after(300 + i, 0);
+	}
+	swap(&other);
+	rig_pushes(3, 1);
+	rig.sents = 0;
+	rig_let(wait / 4);
+	cr_assert_eq(rig_reason(FA_PROBE), 2);
+	back_after(303, 0);
+}
+
+Test(pdl_loss, a_peer_that_forges_times_delays_no_timeout_beyond_a_limit)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	for (unsigned i = 1; i <= 50; i++) {
+		rig_pushes(i, 1);
+		rig_run(0);
+		rig.now += RTT;
+		back_after(300 + i, 900000 * US);
+	}
+	cr_assert_leq(rig.s->pdl.wait_ns, PDL_WAIT_MAX_NS);
+	cr_assert_geq(rig.s->pdl.wait_ns, PDL_WAIT_MAX_NS - US);
+}
+
 Test(pdl_loss, tlp_probes_the_first_that_is_missing)
 {
 	rig.cfg.rack = true;

@@ -182,7 +182,7 @@ Test(pdl_tx, s9_1_2_orrc_gates_retransmissions)
 	/* Lost again, they are eligible again and do not count: 2 and 3 go first. */
 	rig_back(100, 301);
 	from = rig.sents;
-	rig_let(3 * rig.cfg.rto_initial_ns);
+	rig_let(3 * rig.cfg.rto_min_ns);
 	rig_expect_rsns(from, (const uint32_t[]){2, 3}, 2);
 	/* DORRC returns to zero with the window. */
 	rig_back(100, 306);
