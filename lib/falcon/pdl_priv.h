@@ -38,6 +38,8 @@
 /* consecutive ones of a packet after which its flow changes its path */
 #define PDL_REPATH_TIMEOUTS 2
 #define PDL_WAIT_MAX_NS     8000000u /* a longer wait in hosts counts as this */
+/* The delay of an acknowledgement of pushes that the ULP has not taken, in that of others. */
+#define PDL_RECEIVED_DELAYS 4
 #define PDL_RTT_MAX         (1u << 23) /* ticks: a longer round trip, beyond a second, is invalid */
 
 enum { PDL_DATA, PDL_REQUEST }; /* the two windows */
@@ -340,6 +342,10 @@ void pdl_run_pushes(struct fa_conn *c, uint32_t psn, uint32_t n, const uint64_t 
 /* Records that a packet on `flow` needs an acknowledgement: adds `halves` of a packet to the
  * coalescing counter; if `now_please` is true, the acknowledgement does not wait. */
 void pdl_ack_note(struct fa_conn *c, uint64_t now, unsigned flow, unsigned halves, bool now_please);
+/* Records that `pushes` pushes were received, which the ULP has not taken yet. An acknowledgement
+ * follows when it has. If the ULP is slow, or a packet in front of them is missing, an EACK reports
+ * before what was received. */
+void pdl_ack_received(struct fa_conn *c, uint64_t now, unsigned flow, unsigned pushes);
 /* Records that a reliable packet carries the bases. */
 void pdl_ack_piggybacked(struct fa_conn *c);
 /* Runs the coalescing timers that are due. Returns the next deadline. */

@@ -272,9 +272,13 @@ take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 		pdl_rx_no_room(c, a, false);
 		return;
 	}
-	if (take == TL_DROPPED && at < FA_DATA_WINDOW)
+	if (take != TL_DROPPED) {
+		pdl_ack_received(c, now, a->flow, 1);
+		return;
+	}
+	if (at < FA_DATA_WINDOW)
 		data_acked(rx, psn);
-	pdl_ack_note(c, now, a->flow, take == TL_DROPPED ? 2 : 1, take == TL_DROPPED && a->h->ar);
+	pdl_ack_note(c, now, a->flow, 2, a->h->ar);
 }
 
 /* Processes the duplicate of a push that is received and not acknowledged: the ULP has it, had no
@@ -444,7 +448,10 @@ pdl_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run)
 	unsigned flow = pdl_flow_of(&c->pdl, run->path);
 
 	pdl_rx_measure(c, now, &last, &c->pdl.flow[flow]);
-	pdl_ack_note(c, now, flow, run->halves, run->ar);
+	if (run->type == FALCON_PUSH_DATA)
+		pdl_ack_received(c, now, flow, run->halves);
+	else
+		pdl_ack_note(c, now, flow, run->halves, run->ar);
 }
 
 uint32_t

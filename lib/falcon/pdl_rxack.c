@@ -19,19 +19,48 @@ ack_now(struct fa_conn *c, struct pdl_flow *f)
 	c->pdl.on_acks = true;
 }
 
+/* The timer is set whether the packets reach the count or not, so that it does not depend on how
+ * they are divided into runs. */
+static void
+note(struct fa_conn *c, uint64_t now, struct pdl_flow *f, unsigned halves, uint64_t delay)
+{
+	if (f->ack_due > now + delay && !f->ack_now) {
+		f->ack_due = now + delay;
+		c->pdl.coalescing = true;
+		pdl_due(c, f->ack_due);
+	}
+	f->ack_half = (uint16_t)(f->ack_half + halves);
+	if (f->ack_half >= 2 * c->s->cfg.ack_count)
+		ack_now(c, f);
+}
+
 void
 pdl_ack_note(struct fa_conn *c, uint64_t now, unsigned flow, unsigned halves, bool now_please)
 {
 	struct pdl_flow *f = &c->pdl.flow[flow];
 
-	f->ack_half = (uint16_t)(f->ack_half + halves);
-	if (now_please || f->ack_half >= 2 * c->s->cfg.ack_count) {
+	note(c, now, f, halves, c->s->cfg.ack_delay_ns);
+	if (now_please)
 		ack_now(c, f);
-	} else if (f->ack_due == SK_NEVER && !f->ack_now) {
-		f->ack_due = now + c->s->cfg.ack_delay_ns;
-		c->pdl.coalescing = true;
-		pdl_due(c, f->ack_due);
-	}
+}
+
+/* Returns whether the pushes that wait for the ULP are behind a packet that is missing. */
+static bool
+has_hole(const uint64_t map[2])
+{
+	if (~map[0] == 0)
+		return map[1] & (map[1] + 1);
+	return map[1] | (map[0] & (map[0] + 1));
+}
+
+void
+pdl_ack_received(struct fa_conn *c, uint64_t now, unsigned flow, unsigned pushes)
+{
+	uint64_t delay = c->s->cfg.ack_delay_ns;
+
+	if (!has_hole(c->pdl.rx.rx))
+		delay *= PDL_RECEIVED_DELAYS;
+	note(c, now, &c->pdl.flow[flow], pushes, delay);
 }
 
 static bool

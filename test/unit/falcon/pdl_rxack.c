@@ -59,6 +59,28 @@ Test(pdl_rxack, the_count_ends_coalescing)
 	cr_assert_eq(rig.sents, 1);
 }
 
+/* As a rule, the ULP takes pushes soon, and one acknowledgement says both. */
+Test(pdl_rxack, what_the_ulp_has_not_taken_is_reported_later_than_what_it_has)
+{
+	rig.ulp_acks = false;
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1300, false);
+	rig_let((PDL_RECEIVED_DELAYS - 1) * rig.cfg.ack_delay_ns);
+	cr_assert_eq(rig.sents, 0);
+	rig_let(rig.cfg.ack_delay_ns + 4 * US);
+	cr_assert_eq(rig.sents, 1);
+	cr_assert_eq(rig.sent[0].h.type, FALCON_EACK);
+	cr_assert_eq(rig.sent[0].h.data_rx[0], 1);
+	/* The delay of an acknowledgement is the usual one, also where a later one is due. */
+	data_in(FALCON_PUSH_DATA, 1301, false);
+	pdl_ulp_ack(rig.c, rig.now, 1300);
+	rig_let(rig.cfg.ack_delay_ns + 4 * US);
+	cr_assert_eq(rig.sents, 2);
+	cr_assert_eq(rig.sent[1].h.dbpsn, 1301);
+	cr_assert_eq(rig.sent[1].h.data_rx[0], 1);
+	pdl_ulp_ack(rig.c, rig.now, 1301);
+}
+
 Test(pdl_rxack, a_push_counts_half_before_the_ulp_took_it)
 {
 	rig.ulp_acks = false;
