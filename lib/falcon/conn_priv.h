@@ -95,6 +95,9 @@ fa_bufs_free(struct fa_stack *s, struct fa_buf *chain)
 	}
 }
 
+/* Records that an acknowledgement reports packets as missing. Until pdl_stack.missing_until, a
+ * backlog then means that the port drops packets. */
+void fa_stack_missing(struct fa_stack *s);
 /* Sets a timer to `deadline` in ns of the owner's clock; SK_NEVER stops it. */
 void fa_timer_set(struct fa_stack *s, struct sk_timer *t, uint64_t deadline);
 

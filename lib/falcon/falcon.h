@@ -311,7 +311,8 @@ unsigned fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget);
 void fa_stack_stopped(struct fa_stack *s, uint64_t gap);
 /* Reports the time in ns for which the queue of the port was never found empty. A host that is too
  * slow for what it receives has a backlog that persists: its acknowledgements then report a higher
- * receive level (10.2), and the peers reduce ncwnd. */
+ * receive level (10.2), at which the peers do not increase ncwnd or, if packets are missing, reduce
+ * it. */
 void fa_stack_backlog(struct fa_stack *s, uint64_t ns);
 /* Returns the time (ns) of the next poll that is necessary though no packet arrives, or
  * SK_NEVER. */

@@ -179,6 +179,7 @@ struct pdl_stack {
 	struct pdl_nack nack[PDL_NACKS];
 	uint32_t nack_head, nack_count;
 	uint8_t backlog;        /* the least receive level of acknowledgements, 0..31 */
+	uint64_t missing_until; /* see fa_stack_missing() */
 	/* How long packets spend in the two hosts at present, by the acknowledgements of all
 	 * connections: no acknowledgement is late before. */
 	uint64_t wait_ns;

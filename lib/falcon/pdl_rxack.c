@@ -142,6 +142,13 @@ pdl_rxack_emit(struct fa_conn *c, const struct wire_falcon *h, const struct pdl_
 	return rc;
 }
 
+/* Returns whether a packet before one that has arrived has not. */
+static bool
+is_missing_packets(const struct pdl_rx *rx)
+{
+	return has_hole(rx->rx) || (rx->req & (rx->req + 1)) != 0;
+}
+
 static int
 pdl_rxack_send_ack(struct fa_conn *c, struct pdl_flow *f)
 {
@@ -158,6 +165,8 @@ pdl_rxack_send_ack(struct fa_conn *c, struct pdl_flow *f)
 	}
 	if (pdl_rxack_emit(c, h, f) == -EAGAIN)
 		return -EAGAIN;
+	if (!is_plain && is_missing_packets(rx))
+		fa_stack_missing(c->s);
 	c->pdl.own_request = c->pdl.own_data = false;
 	f->ack_now = false;
 	f->ack_due = SK_NEVER;

@@ -8,11 +8,15 @@
 #define FAILS_PER_POLL  64
 /* The age of a backlog at the port from which peers must not increase ncwnd, and from which they
  * must reduce it; the level that means the former (Swift's default target, 10.5.3), and the age
- * that adds one to it. A burst of a few hundred frames takes less than the first. */
-#define BACKLOG_HOLD_NS 1000000u
-#define BACKLOG_CUT_NS  2000000u
-#define BACKLOG_LEVEL   15u
-#define BACKLOG_STEP_NS 500000u
+ * that adds one to it. A burst of a few hundred frames takes less than the first. Peers reduce it
+ * only if an acknowledgement has reported a missing packet within the last time below: otherwise
+ * the queue of the port holds all that they send, and with windows of one packet each packet would
+ * cost an acknowledgement. */
+#define BACKLOG_HOLD_NS    1000000u
+#define BACKLOG_CUT_NS     2000000u
+#define BACKLOG_LEVEL      15u
+#define BACKLOG_STEP_NS    500000u
+#define BACKLOG_MISSING_NS 100000000u
 
 void
 fa_config_default(struct fa_config *cfg)
@@ -144,14 +148,21 @@ fa_stack_stopped(struct fa_stack *s, uint64_t gap)
 }
 
 void
+fa_stack_missing(struct fa_stack *s)
+{
+	s->pdl.missing_until = s->now + BACKLOG_MISSING_NS;
+}
+
+void
 fa_stack_backlog(struct fa_stack *s, uint64_t ns)
 {
-	uint64_t steps;
+	uint64_t steps = 0;
 
 	s->pdl.backlog = 0;
 	if (ns < BACKLOG_HOLD_NS)
 		return;
-	steps = ns < BACKLOG_CUT_NS ? 0 : 1 + (ns - BACKLOG_CUT_NS) / BACKLOG_STEP_NS;
+	if (ns >= BACKLOG_CUT_NS && s->now <= s->pdl.missing_until)
+		steps = 1 + (ns - BACKLOG_CUT_NS) / BACKLOG_STEP_NS;
 	s->pdl.backlog = (uint8_t)SK_MIN(BACKLOG_LEVEL + steps, 31u);
 }
 

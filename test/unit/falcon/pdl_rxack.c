@@ -242,10 +242,41 @@ Test(pdl_rxack, s10_2_a_backlog_that_persists_raises_the_receive_level)
 	cr_assert_eq(level_after(0), 3);
 	cr_assert_eq(level_after(900 * US), 3);
 	cr_assert_eq(level_after(1500 * US), 15); /* Swift neither increases nor cuts */
+	cr_assert_eq(level_after(1000000 * US), 15);
+	cr_assert_eq(level_after(0), 3);
+}
+
+static void
+expect_cuts(void)
+{
+	cr_assert_eq(level_after(1500 * US), 15);
 	cr_assert_eq(level_after(2000 * US), 16);
 	cr_assert_eq(level_after(4500 * US), 21);
 	cr_assert_eq(level_after(1000000 * US), 31);
-	cr_assert_eq(level_after(0), 3);
+	rig_let(101000 * US);
+	cr_assert_eq(level_after(4500 * US), 15);
+}
+
+Test(pdl_rxack, s10_2_a_backlog_while_pushes_are_missing_raises_it_further)
+{
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1301, true);
+	rig_run(0);
+	cr_assert_eq(rig_last(FALCON_EACK)->h.data_rx[0], 2);
+	data_in(FALCON_PUSH_DATA, 1300, true);
+	rig_let(1000 * US);
+	expect_cuts();
+}
+
+Test(pdl_rxack, s10_2_a_backlog_while_pull_requests_are_missing_raises_it_further)
+{
+	rig_start();
+	data_in(FALCON_PULL_REQUEST, 1101, true);
+	rig_run(0);
+	cr_assert_eq(rig_last(FALCON_EACK)->h.req_map, 2);
+	data_in(FALCON_PULL_REQUEST, 1100, true);
+	rig_let(1000 * US);
+	expect_cuts();
 }
 
 Test(pdl_rxack, s2_7_hops_ecn_and_level)
