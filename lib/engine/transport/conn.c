@@ -77,6 +77,14 @@ eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what)
 	c->pending |= what;
 }
 
+void
+eng_conn_drain(struct eng_transport *t, struct eng_conn *c)
+{
+	c->state = ECONN_DRAIN;
+	if (c->tcp != NULL)
+		eng_conn_pend(t, c, ECONN_P_RESUME);
+}
+
 bool
 eng_conn_send(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type, uint64_t u,
 	uint32_t arg)
@@ -129,7 +137,7 @@ send_closed(struct eng_transport *t, struct eng_conn *c)
 static bool
 conn_resume(struct eng_transport *t, struct eng_conn *c)
 {
-	if (!c->link->resume(t, c))
+	if (c->state != ECONN_DRAIN && !c->link->resume(t, c))
 		return false;
 	c->pending &= ~ECONN_P_RESUME;
 	if (c->tcp != NULL)

@@ -97,7 +97,7 @@ ctl_answer(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	rc = found ? c->link->found(t, c, m) : c->link->reject(t, c, m);
 	if (rc == -ENOENT)
 		return rc;
-	c->state = ECONN_DRAIN;
+	eng_conn_drain(t, c);
 	if (c->tcp == NULL) {
 		eng_conn_put(t, c);
 		return 0;
@@ -120,7 +120,7 @@ ctl_abort(struct eng_transport *t, struct eng_conn *c, int how)
 		c->state != ECONN_ESTABLISHED)
 		return -ENOENT;
 	c->pending &= ~ECONN_P_NOTICE;
-	c->state = ECONN_DRAIN;
+	eng_conn_drain(t, c);
 	c->link->abandon(t, c);
 	return 0;
 }

@@ -394,6 +394,10 @@ void eng_conn_put(struct eng_transport *t, struct eng_conn *c);
 /* Implement tcp_ops.deliver and tcp_ops.event. */
 bool eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain);
 void eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
+/* Moves the connection to ECONN_DRAIN. It has no use for the bytes of the stream any more, and
+ * takes those that lib/tcp still holds, too: lib/tcp keeps a connection until its owner has all
+ * bytes. */
+void eng_conn_drain(struct eng_transport *t, struct eng_conn *c);
 /* Queues the connection for eng_conns_pending(), with the bits `what` of enum eng_conn_pending. */
 void eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what);
 /* Performs the pending actions of all connections as far as possible. Returns whether there was

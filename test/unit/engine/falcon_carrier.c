@@ -401,6 +401,25 @@ Test(engine_falcon_carrier, a_reload_on_both_sides_makes_another_carrier)
 	stop_reloadable();
 }
 
+/* The carrier ends while bytes of the handshake wait for a turn of TLS. TCP keeps a connection
+ * until its owner has accepted all of them. */
+Test(engine_falcon_carrier, a_carrier_that_ends_before_its_turn_leaves_no_connection)
+{
+	struct saker_conn_param p = {0};
+
+	frig_start(reloadable);
+	frig_listen(1);
+	frig_qp(0, SAKER_FALCON);
+	eng_falcon_of(stage_of(1))->tls_at = SK_NEVER;
+	frig_ask(&p);
+	cr_assert_lt(frig_event(0, SAKER_EV_UNREACHABLE).status, 0);
+	for (unsigned i = 0; i < 100 && (stage_of(0)->nused || stage_of(1)->nused); i++)
+		frig_sleep(10000000000);
+	cr_assert_eq(stage_of(0)->nused, 0);
+	cr_assert_eq(stage_of(1)->nused, 0);
+	stop_reloadable();
+}
+
 /* ---- Other hosts ---- */
 
 static struct sk_addr second;

@@ -147,7 +147,7 @@ eng_falcon_carrier_free(struct eng_transport *t, struct eng_falcon_carrier *k, i
 	if (k->counted)
 		eng_falcon_add(&f->nstarting, -1);
 	k->c->part = NULL;
-	k->c->state = ECONN_DRAIN;
+	eng_conn_drain(t, k->c); /* bytes may have waited for a turn of TLS */
 	if (k->c->su != NULL)
 		sk_timer_stop(&t->wheel, &k->c->su->timer);
 	eng_falcon_host_down(t, k, error);
