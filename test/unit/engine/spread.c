@@ -20,19 +20,28 @@ TestSuite(engine_spread, .init = pair_eal_large);
 
 static struct saker_qp *qps[2][QPS];
 
-/* Connects a QP. The responder's program creates its QP when the request arrives. */
+/* Makes QPs and connects them, up to the acceptance. The responder's program creates its QP when
+ * the request arrives. */
 static void
-connect_one(enum saker_transport transport, unsigned k)
+ask_and_accept(enum saker_transport transport)
 {
 	struct saker_conn_param p = {.ird = 4, .ord = 4};
 	struct saker_event ev;
 
-	qps[0][k] = frig_qp(0, transport);
+	frig_qp(0, transport);
 	frig_ask(&p);
 	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
-	qps[1][k] = frig_qp(1, transport);
+	frig_qp(1, transport);
 	cr_assert_eq(
 		saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0, "%s", saker_error());
+}
+
+static void
+connect_one(enum saker_transport transport, unsigned k)
+{
+	ask_and_accept(transport);
+	for (int i = 0; i < 2; i++)
+		qps[i][k] = frig.n[i].qp;
 	frig_event(1, SAKER_EV_ESTABLISHED);
 	frig_event(0, SAKER_EV_ESTABLISHED);
 }
@@ -186,4 +195,68 @@ Test(engine_spread, a_port_without_rss_for_udp_has_hand_offs)
 	all_work();
 	cr_assert_gt(both("eng", "ENG_HANDOFF"), 0);
 	frig_stop();
+}
+
+/* ---- Rings that a connection makes ---- */
+
+static void
+two_stages(struct eng_config *cfg, int node)
+{
+	cfg->nstages = 2;
+	cfg->stage_loop[1] = cfg->stage_loop[0];
+}
+
+/* Connects a QP of each node. Returns the type of the event at node 0. */
+static enum saker_event_type
+try_to_connect(enum saker_transport transport)
+{
+	struct saker_event ev;
+
+	ask_and_accept(transport);
+	do
+		frig_turn();
+	while (saker_event(frig.n[0].s, &ev) != 1);
+	return ev.type;
+}
+
+/* The rings between a QP's stage and its transport stage cannot be made. Both programs hear of it,
+ * and a later connection makes the rings. */
+static void
+without_memory_for_rings(enum saker_transport transport)
+{
+	enum saker_event_type type = SAKER_EV_ESTABLISHED;
+	struct rte_ring *taken;
+	struct saker_event ev;
+
+	frig_start(two_stages);
+	taken = eng_ring_create(frig.n[0].e, "dts", 0, 1, sizeof(struct eng_dmsg), 64);
+	cr_assert_not_null(taken, "no ring has this name yet");
+	frig_listen(1);
+	for (unsigned k = 0; k < 2 && type == SAKER_EV_ESTABLISHED; k++) {
+		type = try_to_connect(transport);
+		if (type == SAKER_EV_ESTABLISHED)
+			frig_event(1, SAKER_EV_ESTABLISHED);
+	}
+	cr_assert_eq(type, SAKER_EV_UNREACHABLE);
+	frig_event(1, SAKER_EV_ESTABLISHED);
+	do
+		frig_turn();
+	while (saker_event(frig.n[1].s, &ev) != 1 || ev.type != SAKER_EV_DISCONNECTED);
+	rte_ring_free(taken);
+	for (unsigned k = 0; k < 2; k++) {
+		cr_assert_eq(try_to_connect(transport), SAKER_EV_ESTABLISHED);
+		frig_event(1, SAKER_EV_ESTABLISHED);
+		frig_works();
+	}
+	frig_stop();
+}
+
+Test(engine_spread, a_ring_that_cannot_be_made_refuses_iwarp)
+{
+	without_memory_for_rings(SAKER_IWARP);
+}
+
+Test(engine_spread, a_ring_that_cannot_be_made_refuses_falcon)
+{
+	without_memory_for_rings(SAKER_FALCON);
 }
