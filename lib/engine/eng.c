@@ -256,6 +256,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	memset(e, 0, sizeof(*e));
 	e->cfg = *cfg;
 	e->clock = eng_clock;
+	e->bounds = eng_bounds;
 	e->cfg.tcp.max_conns = cfg->limits.conns;
 	if (e->cfg.falcon.stack.max_conns == 0)
 		e->cfg.falcon.stack.max_conns = cfg->limits.conns;

@@ -54,13 +54,16 @@ eng_poll(struct eng *e, unsigned k, uint64_t now)
 	for (unsigned i = 0; i < l->ntransports; i++)
 		work |= eng_transport_rx(l->transports[i], now);
 	for (unsigned i = 0; i < l->nstages; i++)
-		work |= eng_stage_poll(l->stages[i], now);
+		work |= eng_stage_poll(l->stages[i], now, l->unsent);
 	if (l->control && (l->stats.turns % CONTROL_EVERY == 0 || l->look))
 		work |= eng_control_poll(e->control, now);
 	if (work)
 		now = e->clock();
-	for (unsigned i = 0; i < l->ntransports; i++)
+	l->unsent = false;
+	for (unsigned i = 0; i < l->ntransports; i++) {
 		work |= eng_transport_tx(l->transports[i], now);
+		l->unsent |= eng_transport_unsent(l->transports[i]);
+	}
 	rte_rcu_qsbr_quiescent(e->qsbr, k);
 	l->stats.turns++;
 	if (work) {

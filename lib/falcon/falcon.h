@@ -314,6 +314,8 @@ void fa_stack_stopped(struct fa_stack *s, uint64_t gap);
  * receive level (10.2), at which the peers do not increase ncwnd or, if packets are missing, reduce
  * it. */
 void fa_stack_backlog(struct fa_stack *s, uint64_t ns);
+/* Returns whether a connection has packets that wait only for room at the port. */
+bool fa_stack_ready(const struct fa_stack *s);
 /* Returns the time (ns) of the next poll that is necessary though no packet arrives, or
  * SK_NEVER. */
 uint64_t fa_stack_deadline(const struct fa_stack *s);

@@ -166,6 +166,12 @@ fa_stack_backlog(struct fa_stack *s, uint64_t ns)
 	s->pdl.backlog = (uint8_t)SK_MIN(BACKLOG_LEVEL + steps, 31u);
 }
 
+bool
+fa_stack_ready(const struct fa_stack *s)
+{
+	return !TAILQ_EMPTY(&s->pdl.tx);
+}
+
 void
 fa_stack_timers(struct fa_stack *s, uint64_t now)
 {

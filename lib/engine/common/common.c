@@ -17,6 +17,8 @@
 #define AROUND_PAYLOAD                                                                             \
 	(IP_MAX + UDP_LEN + PSP_MAX + FALCON_PUSH_DATA_LEN + ROF_MAX + 3 + PSP_ICV_LEN)
 
+const struct eng_bounds eng_bounds = {.messages = 256, .arrived = 65536, .behind = 32};
+
 SK_REASONS_DEFINE(eng, ENG_NONE, ENG_REASONS)
 
 void

@@ -72,6 +72,7 @@ struct eng_loop {
 	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
 	struct eng_stage *stages[ENG_MAX_STAGES];
 	bool control;
+	bool unsent; /* that of the last turn: see eng_transport_unsent() */
 	bool look; /* this turn is the last poll before the loop sleeps: no work may be deferred */
 	int epoll_fd;                /* waits for e->wake_fd; -1 unless idle = sleep */
 	struct eng_loop_stats stats; /* only the loop writes it */
@@ -116,8 +117,21 @@ struct eng_control_args {
 	struct eng_places *places; /* in which it enters the datagram QPs; NULL: nobody looks */
 };
 
+/* Limits of a turn that count messages between two stages. A run of packets is one message, so they
+ * depend on whether packets take the fast paths. */
+struct eng_bounds {
+	/* What a stage takes from one other stage: messages, and for an engine stage also bytes of
+	 * messages and of answers to them. After these bytes the peer gets the first answers, while
+	 * this side copies the next ones. */
+	uint32_t messages, arrived;
+	uint32_t behind; /* waiting messages with which an engine stage is not yet behind */
+};
+
+extern const struct eng_bounds eng_bounds; /* those of eng_create() */
+
 struct eng {
 	struct eng_config cfg;
+	struct eng_bounds bounds; /* eng_bounds except in tests */
 	unsigned id; /* unique within the process; part of the names of pools and rings */
 	struct eng_port ports[ENG_MAX_PORTS];
 	struct eng_transport *transports[ENG_MAX_TRANSPORTS];

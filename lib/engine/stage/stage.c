@@ -12,11 +12,6 @@
 #include "../../base/mem.h"
 #include "../common/pages.h"
 
-#define MESSAGE_BUDGET 256 /* messages that the stage takes from each transport stage in a turn */
-/* Bytes of messages, and of answers to them, after which a turn takes no further message of a
- * transport stage. The peer gets the first answers while this side copies the next ones. */
-#define ARRIVED_TURN 65536u
-
 static int
 alloc_tables(struct eng_stage *s)
 {
@@ -150,7 +145,8 @@ static bool
 stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 {
 	struct eng_dmsg m[ENG_BURST];
-	uint64_t until = s->arrived + ARRIVED_TURN;
+	const struct eng_bounds *bounds = &s->e->bounds;
+	uint64_t until = s->arrived + bounds->arrived;
 	unsigned n, i, all = 0;
 
 	do {
@@ -161,7 +157,7 @@ stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 		}
 		rte_ring_dequeue_elem_finish(r, i);
 		all += i;
-	} while (i == ENG_BURST && all < MESSAGE_BUDGET && s->arrived < until &&
+	} while (i == ENG_BURST && all < bounds->messages && s->arrived < until &&
 		 s->faults < ENG_FAULTS_TURN);
 	return all > 0;
 }
@@ -196,7 +192,7 @@ settle(struct eng_stage *s)
 }
 
 bool
-eng_stage_poll(struct eng_stage *s, uint64_t now)
+eng_stage_poll(struct eng_stage *s, uint64_t now, bool unsent)
 {
 	bool work = false;
 
@@ -225,7 +221,7 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 	if (s->wheel.armed > 0)
 		eng_rates_poll(s);
 	if (!TAILQ_EMPTY(&s->rounds))
-		work |= eng_qps_run(s);
+		work |= eng_qps_run(s, unsent);
 	work |= settle(s);
 	return work;
 }

@@ -18,8 +18,11 @@ struct eng_stage *eng_stage_create(struct eng *e, unsigned index, char *err, siz
  * stage frees struct eng_qp. NULL is allowed. */
 void eng_stage_destroy(struct eng_stage *s);
 /* Runs one turn: messages of the transport stages, doorbells, commands, QPs with work, then
- * whatever is pending. `now` in ns. Returns whether there was work. */
-bool eng_stage_poll(struct eng_stage *s, uint64_t now);
+ * whatever is pending. `now` in ns. `unsent`: a transport stage of the same loop has frames that it
+ * has not sent. The stage then serves few QPs: requests wait in the queues of their clients, and
+ * not as records that have left the processor's caches when they are sent. Returns whether there
+ * was work. */
+bool eng_stage_poll(struct eng_stage *s, uint64_t now, bool unsent);
 /* Returns the time (ns) at which the stage has work although nothing arrives: 0 when it has work
  * now, SK_NEVER when it has none. Its loop does not sleep beyond that time. Two kinds of work wait
  * for others and do not count: events for which a client makes no room, and QPs for whose records

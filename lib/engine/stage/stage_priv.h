@@ -18,6 +18,7 @@
 struct rte_ring;
 
 #define ENG_QP_TURN        64  /* QPs that the stage serves in a turn, at a weight of ENG_WEIGHT */
+#define ENG_QP_UNSENT      2   /* the same while its transport has frames that it has not sent */
 #define ENG_QP_BURST       64  /* messages or segments that a QP may send when it is served */
 #define ENG_DOORBELLS      64  /* doorbells that the stage takes from a client in a turn */
 #define ENG_DOORBELLS_TURN 256 /* and from all clients */
@@ -253,8 +254,9 @@ void eng_qp_activate(struct eng_stage *s, struct eng_qp *qp);
 void eng_qp_deactivate(struct eng_stage *s, struct eng_qp *qp);
 /* Serves QPs with work until ENG_QP_TURN of them were served, or ENG_TURN_COST is spent. Each user
  * gets a share of the bytes and messages in proportion to its weight, each client a share of its
- * user's, and the QPs of a client take turns. Returns whether there were any. */
-bool eng_qps_run(struct eng_stage *s);
+ * user's, and the QPs of a client take turns. `unsent` is that of eng_stage_poll(). Returns whether
+ * there were any. */
+bool eng_qps_run(struct eng_stage *s, bool unsent);
 /* Subtracts s->spent, the work of a received message or of a command, from the credit of the QP's
  * client, and resets it. The limits of rates do not count it. */
 void eng_round_charge(struct eng_stage *s, struct eng_qp *qp);

@@ -368,12 +368,13 @@ turn_credit(struct eng_stage *s)
 }
 
 bool
-eng_qps_run(struct eng_stage *s)
+eng_qps_run(struct eng_stage *s, bool unsent)
 {
+	unsigned visits = unsent ? ENG_QP_UNSENT : s->visits;
 	int64_t left = turn_credit(s);
 	unsigned n = 0;
 
-	for (; n < s->visits && left > 0 && !s->all.over_rate && !TAILQ_EMPTY(&s->rounds); n++) {
+	for (; n < visits && left > 0 && !s->all.over_rate && !TAILQ_EMPTY(&s->rounds); n++) {
 		struct eng_round *r = TAILQ_FIRST(&s->rounds);
 		struct eng_stage_user *u = SK_CONTAINER(r, struct eng_stage_user, round);
 

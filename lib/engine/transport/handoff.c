@@ -266,9 +266,7 @@ eng_handoff_collect(struct eng_transport *t)
 void
 eng_crossings_add(struct eng_transport *t, unsigned stage)
 {
-	const struct eng_config *cfg = &t->e->cfg;
-
-	if (cfg->stage_loop[stage] != cfg->transport_loop[t->index])
+	if (eng_stage_is_far(t, stage))
 		t->far[t->nfar++].stage = stage;
 }
 

@@ -19,9 +19,12 @@
 
 #include "../../base/mem.h"
 
-#define BURSTS_TURN    2   /* of a port that a turn receives */
-#define TCP_BUDGET     256 /* most segments that TCP sends in a turn */
-#define MESSAGE_BUDGET 256 /* messages of an engine stage after which a turn takes no more */
+#define BURSTS_TURN 2 /* of a port that a turn receives */
+/* Segments that TCP sends in a turn. While frames wait in a port, many of them acknowledgements, a
+ * turn sends no more than it receives. Otherwise they would wait until the peer resends what they
+ * acknowledge. */
+#define TCP_BUDGET      256
+#define TCP_BUDGET_LEFT (BURSTS_TURN * ENG_BURST)
 /* Distances of prefetches in messages; see transport_ahead(). */
 #define AHEAD_CONN 6
 #define AHEAD_PART 3
@@ -314,6 +317,22 @@ transport_receive(struct eng_transport *t, uint16_t port)
 	return n;
 }
 
+/* Returns whether an engine stage of this loop has not handled what the last turn received. More
+ * frames then wait in the queue of the port, where their number is limited and their wait is
+ * measured, and not in the ring to the stage, where they hold mbufs. */
+static bool
+stages_are_behind(const struct eng_transport *t)
+{
+	for (unsigned i = 0; i < t->nlinked; i++) {
+		unsigned stage = t->linked[i];
+
+		if (!eng_stage_is_far(t, stage) &&
+			rte_ring_count(t->to_stage[stage]) > t->e->bounds.behind)
+			return true;
+	}
+	return false;
+}
+
 /* Receives the frames of a port, at most BURSTS_TURN bursts, and sets *work if there was one.
  * Returns whether some may be left. */
 static bool
@@ -371,17 +390,18 @@ eng_transport_slept(struct eng_transport *t, uint64_t until)
 bool
 eng_transport_rx(struct eng_transport *t, uint64_t now)
 {
-	bool work = false, left = false;
+	bool work = false, behind = t->left && stages_are_behind(t);
 
 	begin_half(t, now);
+	t->left = behind;
 	t->waited = now - t->looked;
 	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
 		if (eng_port_is_gone(&t->e->ports[i]))
 			eng_port_leave(t, (uint16_t)i);
-		else
-			left |= receive_port(t, (uint16_t)i, &work);
+		else if (!behind)
+			t->left |= receive_port(t, (uint16_t)i, &work);
 	}
-	if (!left) {
+	if (!t->left) {
 		t->empty_at = t->looked = now;
 		t->resumed = 0;
 	}
@@ -433,7 +453,7 @@ transport_take_messages(struct eng_transport *t, struct rte_ring *r)
 			eng_conn_message(t, &m[i]);
 		}
 		all += n;
-	} while (n == ENG_BURST && all < MESSAGE_BUDGET);
+	} while (n == ENG_BURST && all < t->e->bounds.messages);
 	return all > 0;
 }
 
@@ -453,8 +473,9 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 	}
 	if (!rte_ring_empty(t->from_control))
 		work |= eng_transport_ctl(t);
+	t->unsent = false;
 	if (tcp_stack_deadline(t->tcp) <= now)
-		work |= tcp_stack_poll(t->tcp, now, TCP_BUDGET) > 0;
+		work |= send_tcp(t, now) > 0;
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		work |= t->packet_links[k]->poll(t, now);
 	if (now >= t->net_due) {
@@ -480,6 +501,22 @@ eng_transport_deadline(const struct eng_transport *t)
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		due = SK_MIN(due, t->packet_links[k]->deadline(t));
 	return SK_MIN(due, sk_wheel_next(&t->wheel));
+}
+
+bool
+eng_transport_unsent(const struct eng_transport *t)
+{
+	return t->unsent;
+}
+
+static unsigned
+send_tcp(struct eng_transport *t, uint64_t now)
+{
+	unsigned budget = t->left ? TCP_BUDGET_LEFT : TCP_BUDGET;
+	unsigned sent = tcp_stack_poll(t->tcp, now, budget);
+
+	t->unsent = sent >= budget;
+	return sent;
 }
 
 bool

@@ -27,6 +27,9 @@ bool eng_transport_rx(struct eng_transport *t, uint64_t now);
 /* The second half of a turn: handles the messages of the engine stages and the commands of the
  * control stage, runs timers, and sends frames. Returns whether there was work. */
 bool eng_transport_tx(struct eng_transport *t, uint64_t now);
+/* Returns whether the last turn may have ended with packets that only wait for their turn or, over
+ * Falcon, for room at the port. */
+bool eng_transport_unsent(const struct eng_transport *t);
 /* Returns the time at which the stage has to be polled although nothing arrives; 0: immediately.
  * Frames that a port does not accept have no time: see eng_transport_refused(). */
 uint64_t eng_transport_deadline(const struct eng_transport *t);

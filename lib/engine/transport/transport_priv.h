@@ -169,6 +169,8 @@ struct eng_transport {
 	/* When a look at the ports last found fewer frames than a burst, so that none was left; and
 	 * this time plus that in which the loop did not run, which does not count as backlog. */
 	uint64_t looked, empty_at;
+	bool left;        /* whether the turn left frames in a queue */
+	bool unsent;      /* see eng_transport_unsent() */
 	uint64_t resumed; /* the end of a stop, until a look leaves no frame in the queues; or 0 */
 	/* The frames of this turn arrived within this time (ns) before `now`: after the look that
 	 * left none in the queue. */
@@ -233,6 +235,15 @@ struct eng_transport {
 	uint64_t counters[eng_reason_count];
 	uint64_t wire_counters[wire_reason_count];
 };
+
+/* Returns whether another loop polls the engine stage. */
+static inline bool
+eng_stage_is_far(const struct eng_transport *t, unsigned stage)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+
+	return cfg->stage_loop[stage] != cfg->transport_loop[t->index];
+}
 
 /* ---- transport.c ---- */
 

@@ -536,6 +536,37 @@ Test(engine_falcon, a_stage_that_stands_still_loses_nothing)
 	frig_stop();
 }
 
+static void
+fixed_window(struct eng_config *cfg, int node)
+{
+	cfg->falcon.cc = "fixed"; /* 128 packets: more than a transport stage keeps for a port */
+}
+
+/* The engine stage of the loop then serves few QPs. */
+Test(engine_falcon, packets_that_wait_for_room_at_the_port_are_unsent)
+{
+	const struct eng_transport *t;
+	void *filler = &frig, *m;
+
+	frig_start(fixed_window);
+	frig_connect();
+	t = frig.p.e[0]->loops[0].transports[0];
+	cr_assert_not(eng_transport_unsent(t));
+	while (rte_ring_enqueue(frig.to[1], filler) == 0)
+		;
+	for (unsigned i = 0; i < 4; i++)
+		frig_post(0, RD_WRITE, FRIG_MEM, 0);
+	for (unsigned i = 0; i < 100; i++)
+		eng_poll(frig.p.e[0], 0, frig.now);
+	cr_assert(eng_transport_unsent(t));
+	while (rte_ring_dequeue(frig.to[1], &m) == 0)
+		cr_assert_eq(m, filler);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	cr_assert_not(eng_transport_unsent(t));
+	frig_stop();
+}
+
 /* More frames arrive while a host does not run than a turn receives: it reads all of them before it
  * holds any packet for lost. */
 Test(engine_falcon, a_stop_of_the_loop_causes_no_retransmission)

@@ -45,6 +45,7 @@ stage_rig_start(struct stage_rig *r, void (*tweak)(struct eng_config *cfg))
 	r->e = aligned_alloc(64, (sizeof(*r->e) + 63) & ~(size_t)63);
 	cr_assert_not_null(r->e);
 	memset(r->e, 0, sizeof(*r->e));
+	r->e->bounds = eng_bounds;
 	eng_config_default(&r->e->cfg);
 	r->e->id = id++;
 	r->e->cfg.nports = 1;
@@ -89,7 +90,7 @@ void
 stage_rig_turn(struct stage_rig *r, uint64_t ns)
 {
 	r->now += ns;
-	eng_stage_poll(r->s, r->now);
+	eng_stage_poll(r->s, r->now, r->unsent);
 }
 
 struct eng_ctl *

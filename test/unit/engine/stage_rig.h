@@ -16,6 +16,7 @@ struct stage_rig {
 	struct eng *e;
 	struct eng_stage *s;
 	uint64_t now;
+	bool unsent; /* the argument of eng_stage_poll() */
 	struct eng_ctl command;
 	/* The rates of the users of all further clients. */
 	struct eng_rates user_rates;

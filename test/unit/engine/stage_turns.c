@@ -157,6 +157,25 @@ Test(engine_stage_turns, a_small_message_and_a_large_one_are_not_the_same_share,
 	stage_rig_end(&r);
 }
 
+/* The requests of other QPs wait in the queues of their clients. */
+Test(engine_stage_turns, few_qps_are_served_while_the_transport_has_unsent_frames, .init = pair_eal)
+{
+	struct stage_rig r;
+	struct flood f;
+
+	message_len = 8;
+	stage_rig_start(&r, NULL);
+	flood_start(&r, &f, QPS, 1, NULL);
+	stage_rig_turn(&r, 1000);
+	cr_assert_geq(f.sent, ENG_QP_TURN / 4 * MESSAGES, "only %lu messages", f.sent);
+	f.sent = 0;
+	r.unsent = true;
+	stage_rig_turn(&r, 1000);
+	cr_assert_eq(f.sent, ENG_QP_UNSENT * MESSAGES);
+	flood_stop(&r, &f);
+	stage_rig_end(&r);
+}
+
 static bool
 once_run(struct eng_stage *s, struct eng_qp *qp)
 {

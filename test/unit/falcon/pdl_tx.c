@@ -440,8 +440,10 @@ Test(pdl_tx, a_full_port_is_asked_again)
 	cr_assert_eq(rig_run(0), 0);
 	cr_assert_eq(rig_reason(FA_OUTPUT_BUSY), 1);
 	cr_assert_eq(fa_stack_deadline(rig.s), rig.now);
+	cr_assert(fa_stack_ready(rig.s));
 	rig.output_rc = 0;
 	cr_assert_eq(rig_run(0), 3);
+	cr_assert_not(fa_stack_ready(rig.s));
 	rig_expect_rsns(0, (const uint32_t[]){1, 2, 3}, 3);
 	cr_assert_eq(rig.sent[0].h.psn, 300);
 }

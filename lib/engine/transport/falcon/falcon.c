@@ -213,7 +213,9 @@ falcon_link_timers(struct eng_transport *t, uint64_t now)
 }
 
 /* Sends packets. Each burst leaves, with the time at which it does, before the next one is made. A
- * time of the beginning of the turn would count the rest of the turn as delay of the network. */
+ * time of the beginning of the turn would count the rest of the turn as delay of the network. While
+ * frames wait in the port, most of them acknowledgements, a turn sends one burst: if it sent more
+ * than it receives, they would wait until the peer resends what they acknowledge. */
 static unsigned
 falcon_link_send(struct eng_transport *t, struct eng_falcon *f)
 {
@@ -227,7 +229,8 @@ falcon_link_send(struct eng_transport *t, struct eng_falcon *f)
 		if (f->seals.n > 0)
 			eng_falcon_seal(t);
 		n += sent;
-	} while (sent == FALCON_BURST && n < FALCON_BUDGET);
+	} while (sent == FALCON_BURST && n < (t->left ? FALCON_BURST : FALCON_BUDGET));
+	t->unsent |= fa_stack_ready(f->fa);
 	return n;
 }
 
