@@ -161,8 +161,11 @@ bells_ahead(const struct eng_client_stage *cs)
 		return;
 	eng_qp_part_ahead(qp);
 	__builtin_prefetch(qp->shared);
-	if (qp->sq.entries != NULL)
+	if (qp->sq.entries != NULL) {
+		/* The entry, and the one behind it: the stage looks whether it is posted, too. */
 		__builtin_prefetch(shm_take_at(&qp->sq, qp->sq.next));
+		__builtin_prefetch(shm_take_at(&qp->sq, qp->sq.next + 1));
+	}
 	sk_prefetch(bell_qp(cs, ENG_AHEAD_QP), 3);
 }
 

@@ -212,7 +212,7 @@ static inline void
 eng_qp_part_ahead(const struct eng_qp *qp)
 {
 	sk_prefetch(qp->iw, 3);
-	sk_prefetch(qp->chan, 2);
+	sk_prefetch(qp->chan, 5);
 }
 
 /* ---- stage.c ---- */

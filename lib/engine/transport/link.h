@@ -98,6 +98,8 @@ struct eng_link {
 	/* Passes on the bytes that the start-up held, before TCP delivers further ones. Returns
 	 * false when a ring is full. */
 	bool (*resume)(struct eng_transport *t, struct eng_conn *c);
+	/* Prefetches what a message of the engine stage needs behind c->part. NULL: nothing. */
+	void (*ahead)(const struct eng_conn *c);
 	/* Handle TCP_EV_SENT; TCP_EV_EMSS and TCP_EV_UNREAD. */
 	void (*sent)(struct eng_transport *t, struct eng_conn *c);
 	void (*emss)(struct eng_transport *t, struct eng_conn *c);

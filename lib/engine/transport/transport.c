@@ -25,6 +25,9 @@
  * acknowledge. */
 #define TCP_BUDGET      256
 #define TCP_BUDGET_LEFT (BURSTS_TURN * ENG_BURST)
+/* Distances of further prefetches in frames; see receive_ahead(). */
+#define AHEAD_SLOT  5
+#define AHEAD_KNOWN 2
 /* Distances of prefetches in messages; see transport_ahead(). */
 #define AHEAD_CONN 6
 #define AHEAD_PART 3
@@ -289,6 +292,46 @@ restore_tags(struct rte_mbuf **m, unsigned n)
 			(void)rte_vlan_insert(&m[i]);
 }
 
+/* Prefetches the slot in t->hits of the connection of a frame. */
+static inline void
+slot_ahead(const struct eng_transport *t, const struct rte_mbuf *m)
+{
+	struct wire_plain p;
+
+	if (wire_plain_match(&p, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len))
+		sk_prefetch(eng_hits_of(t, p.addrs, p.ports), 1);
+}
+
+/* Prefetches the frames of a burst that receive_ahead() comes too late for. */
+static void
+burst_ahead(const struct eng_transport *t, struct rte_mbuf *const *m, unsigned n)
+{
+	for (unsigned i = 1; i < SK_MIN(n, (unsigned)ENG_AHEAD_FRAME); i++)
+		eng_frame_prefetch(m[i]);
+	for (unsigned i = 1; i < SK_MIN(n, (unsigned)AHEAD_SLOT); i++)
+		slot_ahead(t, m[i]);
+}
+
+/* Prefetches what frames behind frame `i` of `n` need: first the frame, then the slot of its
+ * connection, and then the connection. */
+static inline void
+receive_ahead(const struct eng_transport *t, uint16_t port, struct rte_mbuf *const *m, unsigned i,
+	unsigned n)
+{
+	const struct rte_mbuf *next;
+	struct wire_plain p;
+
+	if (i + AHEAD_KNOWN >= n)
+		return;
+	next = m[i + AHEAD_KNOWN];
+	if (i + ENG_AHEAD_FRAME < n)
+		eng_frame_prefetch(m[i + ENG_AHEAD_FRAME]);
+	if (i + AHEAD_SLOT < n)
+		slot_ahead(t, m[i + AHEAD_SLOT]);
+	if (wire_plain_match(&p, rte_pktmbuf_mtod(next, const uint8_t *), next->data_len))
+		sk_prefetch(eng_conn_known(t, port, &p), 5);
+}
+
 /* Receives a burst of frames. Returns their number. */
 static unsigned
 transport_receive(struct eng_transport *t, uint16_t port)
@@ -305,12 +348,13 @@ transport_receive(struct eng_transport *t, uint16_t port)
 	if (p->tagged)
 		restore_tags(m, n);
 	eng_frame_prefetch(m[0]);
+	if (n > 1)
+		burst_ahead(t, m, n);
 	for (unsigned i = 0, taken; i < n; i += taken) {
 		taken = receive_known(t, port, m + i, n - i);
 		if (taken > 0)
 			continue;
-		if (i + 1 < n)
-			eng_frame_prefetch(m[i + 1]);
+		receive_ahead(t, port, m, i, n);
 		eng_rx_frame(t, port, m[i]);
 		taken = 1;
 	}
@@ -420,23 +464,32 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 	return work;
 }
 
-/* Prefetches the connections of messages behind message `i` of `n`: first the connection, and later
- * what it points to. */
+static inline const struct eng_conn *
+sender_of(const struct eng_transport *t, const struct eng_dmsg *m)
+{
+	return &t->conns[SK_MIN(m->id_type >> 4, t->nconns - 1)];
+}
+
+/* Prefetches the connections of messages behind message `i` of `n`: first the connection, then what
+ * it points to, and then what that points to. */
 static inline void
 transport_ahead(const struct eng_transport *t, const struct eng_dmsg *m, unsigned i, unsigned n)
 {
 	const struct eng_conn *c;
 
-	if (i + AHEAD_CONN < n) {
-		c = &t->conns[SK_MIN(m[i + AHEAD_CONN].id_type >> 4, t->nconns - 1)];
-		sk_prefetch(c, 2);
-	}
+	if (i + AHEAD_CONN < n)
+		sk_prefetch(sender_of(t, &m[i + AHEAD_CONN]), 2);
 	if (i + AHEAD_PART < n) {
-		c = &t->conns[SK_MIN(m[i + AHEAD_PART].id_type >> 4, t->nconns - 1)];
+		c = sender_of(t, &m[i + AHEAD_PART]);
 		if (c->part != NULL)
 			sk_prefetch(c->part, 6);
 		else
 			sk_prefetch(c->tcp, 5);
+	}
+	if (i + 1 < n) {
+		c = sender_of(t, &m[i + 1]);
+		if (c->part != NULL && c->link->ahead != NULL)
+			c->link->ahead(c);
 	}
 }
 
@@ -455,6 +508,22 @@ transport_take_messages(struct eng_transport *t, struct rte_ring *r)
 		all += n;
 	} while (n == ENG_BURST && all < t->e->bounds.messages);
 	return all > 0;
+}
+
+bool
+eng_transport_unsent(const struct eng_transport *t)
+{
+	return t->unsent;
+}
+
+static unsigned
+send_tcp(struct eng_transport *t, uint64_t now)
+{
+	unsigned budget = t->left ? TCP_BUDGET_LEFT : TCP_BUDGET;
+	unsigned sent = tcp_stack_poll(t->tcp, now, budget);
+
+	t->unsent = sent >= budget;
+	return sent;
 }
 
 bool
@@ -501,22 +570,6 @@ eng_transport_deadline(const struct eng_transport *t)
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		due = SK_MIN(due, t->packet_links[k]->deadline(t));
 	return SK_MIN(due, sk_wheel_next(&t->wheel));
-}
-
-bool
-eng_transport_unsent(const struct eng_transport *t)
-{
-	return t->unsent;
-}
-
-static unsigned
-send_tcp(struct eng_transport *t, uint64_t now)
-{
-	unsigned budget = t->left ? TCP_BUDGET_LEFT : TCP_BUDGET;
-	unsigned sent = tcp_stack_poll(t->tcp, now, budget);
-
-	t->unsent = sent >= budget;
-	return sent;
 }
 
 bool

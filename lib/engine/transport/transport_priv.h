@@ -252,6 +252,9 @@ void eng_transport_link(struct eng_transport *t, unsigned stage);
 
 /* ---- transport_rx.c ---- */
 
+/* The distance of this prefetch within a burst, in frames. */
+#define ENG_AHEAD_FRAME 8
+
 /*
  * Prefetches all cache lines of a small frame at once, in the layout of the engine's pools: mbuf,
  * private area, headers and first payload bytes. Another lcore has just written the frames of a
@@ -359,7 +362,7 @@ eng_hits_of(const struct eng_transport *t, uint64_t addrs, uint32_t ports)
 /* Returns the TCP connection of a frame with wire_plain_match() that `port` received, if it was
  * looked up recently, or NULL. */
 static inline struct tcp_conn *
-eng_conn_known(struct eng_transport *t, uint16_t port, const struct wire_plain *p)
+eng_conn_known(const struct eng_transport *t, uint16_t port, const struct wire_plain *p)
 {
 	const struct eng_hits *hits = eng_hits_of(t, p->addrs, p->ports);
 

@@ -530,6 +530,13 @@ falcon_link_resume(struct eng_transport *t, struct eng_conn *c)
 	return true;
 }
 
+static void
+falcon_link_ahead(const struct eng_conn *c)
+{
+	if (c->state != ECONN_CARRIER)
+		sk_prefetch(eng_falcon_conn_of(c)->fa, 8);
+}
+
 /* A carrier's queue has more room. */
 static void
 falcon_link_sent(struct eng_transport *t, struct eng_conn *c)
@@ -636,6 +643,7 @@ const struct eng_link eng_link_falcon = {
 	.bound = falcon_link_bound,
 	.deliver = eng_falcon_carrier_deliver,
 	.resume = falcon_link_resume,
+	.ahead = falcon_link_ahead,
 	.sent = falcon_link_sent,
 	.emss = falcon_link_no_news,
 	.message = falcon_link_message,

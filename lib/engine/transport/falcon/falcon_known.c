@@ -40,6 +40,9 @@
 #define PSP_SPI   4
 #define PSP_IV    8
 #define PSP_HINTS 0xc0 /* the flags "sample" and "drop", which the receiver ignores */
+/* Distances of further prefetches in frames; see conns_ahead(). */
+#define AHEAD_CONN 4
+#define AHEAD_PART 2
 /* Bytes of answers after which a run ends: the engine stage sends them before it copies more. */
 #define ANSWERS_MAX 65536u
 #define SUM_SMALL   256 /* bytes up to which the loop of known_sum_holds() is faster */
@@ -179,15 +182,14 @@ headers_match(
 	return (d[0] | d[1]) == 0;
 }
 
-/* Returns the connection of a frame by the CID at the place where a frame of its kind has it, or
- * NULL. */
-static struct eng_falcon_conn *
-known_conn(struct eng_transport *t, uint16_t port, const struct rte_mbuf *m)
+/* Returns the element of f->conns for the CID that a frame of its kind has at this place, or NULL.
+ * It may be unused, or that of another peer. */
+static inline struct eng_falcon_conn *
+place_of(struct eng_transport *t, const struct rte_mbuf *m)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
 	const struct eng_falcon_cid *k;
-	struct eng_falcon_conn *fc;
 	unsigned kind = 0, at;
 
 	if (m->data_len < ETH_MAX + IP_MAX)
@@ -204,9 +206,32 @@ known_conn(struct eng_transport *t, uint16_t port, const struct rte_mbuf *m)
 	k = eng_falcon_cid_known(t, wire_be32(p + at + UDP_LEN + PSP_LEN) & FALCON_CID_MAX);
 	if (k->stage != t->index || k->slot >= f->fresh)
 		return NULL;
-	fc = &f->conns[k->slot];
-	return fc->fa != NULL && fc->known.on && fc->port == port && headers_match(f, fc, m) ? fc
-											     : NULL;
+	return &f->conns[k->slot];
+}
+
+/* Returns the connection of a frame with the expected headers, or NULL. */
+static inline struct eng_falcon_conn *
+known_conn(struct eng_transport *t, uint16_t port, const struct rte_mbuf *m)
+{
+	struct eng_falcon_conn *fc = place_of(t, m);
+
+	return fc != NULL && fc->fa != NULL && fc->known.on && fc->port == port &&
+			       headers_match(eng_falcon_of(t), fc, m)
+		       ? fc
+		       : NULL;
+}
+
+/* Prefetches the connections of frames behind the first of `n`: first the connection here, and
+ * later that of lib/falcon. */
+static inline void
+conns_ahead(struct eng_transport *t, struct rte_mbuf *const *m, unsigned n)
+{
+	const struct eng_falcon_conn *fc;
+
+	if (n > AHEAD_CONN)
+		sk_prefetch(place_of(t, m[AHEAD_CONN]), 6);
+	if (n > AHEAD_PART && (fc = place_of(t, m[AHEAD_PART])) != NULL)
+		sk_prefetch(fc->fa, 8);
 }
 
 /* ---- Checks of one packet ---- */
@@ -449,13 +474,14 @@ eng_falcon_rx_known(struct eng_transport *t, uint16_t port, struct rte_mbuf **m,
 	struct known_run run = {0};
 	unsigned i, forged = 0;
 
+	conns_ahead(t, m, n);
 	for (i = 0; fc != NULL && i < n; i++) {
 		struct eng_falcon_outer outer;
 		struct eng_datagram d;
 		enum known rc;
 
-		if (i + 1 < n)
-			eng_frame_prefetch(m[i + 1]);
+		if (i + ENG_AHEAD_FRAME < n)
+			eng_frame_prefetch(m[i + ENG_AHEAD_FRAME]);
 		if (i > 0 && !headers_match(f, fc, m[i]))
 			break;
 		rc = known_accept(t, fc, m[i], &d, &outer);
