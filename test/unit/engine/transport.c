@@ -102,100 +102,13 @@ Test(engine_transport, without_a_link_frames_are_dropped)
 	cr_assert_eq(rte_mempool_in_use_count(pool), 0);
 }
 
-static uint64_t stopped_ns;
-
-static void
-stopped(struct eng_transport *t, uint64_t gap)
-{
-	stopped_ns += gap;
-}
-
-static void
-no_timers(struct eng_transport *t, uint64_t now)
-{
-}
-
-static unsigned
-none_known(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, unsigned n)
-{
-	return 0;
-}
-
-/* A sleep that a frame ends is no stop of the loop, and no backlog at the port. */
-Test(engine_transport, a_sleep_is_no_stop)
-{
-	const struct eng_link link = {
-		.stopped = stopped, .timers = no_timers, .rx_known = none_known};
-	const uint64_t ms = 1000000;
-	struct eng_transport *t;
-	struct world w;
-
-	pair_init(&w.pair);
-	world_start(&w);
-	turn(&w);
-	t = w.pair.e[SIDE_A]->transports[0];
-	t->packet_links[0] = &link;
-	t->npacket_links = 1;
-	w.now += 100 * ms;
-	eng_transport_slept(t, w.now);
-	cr_assert_eq(t->empty_at, w.now);
-	eng_transport_rx(t, w.now);
-	cr_assert_eq(stopped_ns, 0);
-	cr_assert_eq(t->waited, ms, "a frame waited for %lu ns", t->waited);
-	/* The loop runs 10 ms after the end of its sleep: that is a stop. */
-	eng_transport_slept(t, w.now + 100 * ms);
-	w.now += 110 * ms;
-	eng_transport_rx(t, w.now);
-	cr_assert_gt(stopped_ns, 9 * ms);
-	cr_assert_leq(stopped_ns, 10 * ms);
-	cr_assert_eq(t->waited, 11 * ms, "a frame waited for %lu ns", t->waited);
-	t->npacket_links = 0;
-	pair_end(&w.pair);
-}
-
-/* A turn receives two bursts of a port at most, and each of their frames is work. */
-Test(engine_transport, received_frames_are_work)
-{
-	struct world w;
-	struct rte_ring *wire;
-	struct rte_mempool *pool;
-	struct eng_transport *t;
-
-	pair_init(&w.pair);
-	world_start(&w);
-	turn(&w); /* takes what the stages send when they start */
-	turn(&w);
-	t = w.pair.e[SIDE_A]->transports[0];
-	wire = rte_ring_lookup("wire0_0");
-	pool = rte_pktmbuf_pool_create("frames", 127, 0, 0, 256, SOCKET_ID_ANY);
-	cr_assert(wire != NULL && pool != NULL);
-	cr_assert_not(eng_transport_rx(t, w.now));
-	for (unsigned n = 1; n <= 127; n += 42) {
-		for (unsigned i = 0; i < n; i++) {
-			struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
-
-			cr_assert_not_null(rte_pktmbuf_append(m, 60));
-			cr_assert_eq(rte_ring_enqueue(wire, m), 0);
-		}
-		for (unsigned left = n; left > 0; left -= SK_MIN(left, 2u * ENG_BURST)) {
-			cr_assert_eq(rte_mempool_in_use_count(pool), left);
-			cr_assert(eng_transport_rx(t, w.now), "%u frames are no work", left);
-		}
-		cr_assert_eq(rte_mempool_in_use_count(pool), 0);
-		cr_assert_not(eng_transport_rx(t, w.now));
-	}
-	pair_end(&w.pair);
-}
-
 /* RFC 5044 7.1: request and reply, then bytes in both directions, then an orderly end. */
 Test(engine_transport, startup_then_bytes_both_ways_then_end)
 {
 	struct world w;
 	uint32_t conn[2];
 
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
+	world_connect(&w, conn);
 	for (unsigned round = 0; round < 50; round++) {
 		send_bytes(&w, SIDE_A, conn[SIDE_A], (uint8_t)round, 64);
 		send_bytes(&w, SIDE_B, conn[SIDE_B], (uint8_t)(round + 7), 1000);
@@ -304,44 +217,68 @@ Test(engine_transport, limits_of_all_ones_are_refused_6581_9_1)
 	pair_end(&p);
 }
 
+/* Connects A to B, whose QP is bound; A's engine stage has no QP yet. */
+static void
+connect_unbound(struct world *w, uint32_t conn[2])
+{
+	pair_init(&w->pair);
+	world_start(w);
+	request(w, conn);
+	accept_request(w, conn);
+	command(w, SIDE_A, expect(w, SIDE_A, ENG_TC_ESTABLISHED));
+}
+
 /* The engine stage has no QP for a connection that the peer has already accepted. The peer receives
  * the Terminate for errors without a code of their own (RFC 6581 9.3), and no reset. */
 Test(engine_transport, abort_behind_an_acceptance_is_a_terminate_6581_9_3)
 {
 	static const uint8_t ulpdu[] = {
 		0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 5, 0, 0};
-	static struct eng_ctl accept;
 	struct tcp_slice *chain;
-	uint32_t ours, theirs;
+	struct eng_ctl abort;
+	uint32_t conn[2];
 	struct world w;
-	struct eng_ctl *m;
 
-	pair_init(&w.pair);
-	world_start(&w);
-	listen_at(&w, SIDE_B);
-	ours = connect_from(&w, SIDE_A, PAIR_ADDR_B);
-	m = expect(&w, SIDE_B, ENG_TC_REQUEST);
-	theirs = m->conn;
-	command(&w, SIDE_B, m);
-	accept = (struct eng_ctl){
-		.type = ENG_CT_ACCEPT, .conn = theirs, .qp_index = 9, .connect.offer = offer};
-	command(&w, SIDE_B, &accept);
-	command(&w, SIDE_A, expect(&w, SIDE_A, ENG_TC_ESTABLISHED));
-	m = &(struct eng_ctl){.type = ENG_CT_ABORT, .conn = ours};
-	do_command(&w, SIDE_A, m, 0);
+	connect_unbound(&w, conn);
+	abort = (struct eng_ctl){.type = ENG_CT_ABORT, .conn = conn[SIDE_A]};
+	do_command(&w, SIDE_A, &abort, 0);
 	chain = (struct tcp_slice *)(uintptr_t)expect_told(&w, SIDE_B, ENG_E_DATA).u;
 	cr_assert_eq(chain->len, 2 + sizeof(ulpdu) + 4);
 	cr_assert_eq(chain->data[1], sizeof(ulpdu));
 	cr_assert_arr_eq(chain->data + 2, ulpdu, sizeof(ulpdu));
-	say(&w, SIDE_B, ENG_T_CONSUMED, theirs, NULL, chain->len);
+	say(&w, SIDE_B, ENG_T_CONSUMED, conn[SIDE_B], NULL, chain->len);
 	eng_slice_free(chain);
-	expect_told(&w, SIDE_B, ENG_E_FIN);
-	say(&w, SIDE_B, ENG_T_CLOSE, theirs, NULL, 0);
-	cr_assert_eq(expect_told(&w, SIDE_B, ENG_E_CLOSED).arg, 0);
-	say(&w, SIDE_B, ENG_T_RELEASE, theirs, NULL, 0);
+	close_after_peer(&w, conn);
 	for (int i = 0; i < 2; i++)
 		while (w.pair.e[i]->transports[0]->nused > 0)
 			turn(&w);
+	pair_end(&w.pair);
+}
+
+/* Bytes that arrived before the engine stage has a QP wait in TCP, which keeps a connection until
+ * its owner has accepted all of them. An abort then accepts them. */
+Test(engine_transport, abort_behind_bytes_of_the_peer_leaves_no_connection)
+{
+	struct eng_ctl abort;
+	uint32_t conn[2];
+	struct world w;
+
+	connect_unbound(&w, conn);
+	for (unsigned i = 0; i < 3; i++) {
+		send_bytes(&w, SIDE_B, conn[SIDE_B], 7, 100);
+		turn(&w);
+		turn(&w);
+	}
+	abort = (struct eng_ctl){.type = ENG_CT_ABORT, .conn = conn[SIDE_A]};
+	do_command(&w, SIDE_A, &abort, 0);
+	eng_slice_free((struct tcp_slice *)(uintptr_t)expect_told(&w, SIDE_B, ENG_E_DATA).u);
+	close_after_peer(&w, conn);
+	for (unsigned i = 0; i < 1000; i++) {
+		turn(&w);
+		w.now += 100000000;
+	}
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(w.pair.e[i]->transports[0]->nused, 0);
 	pair_end(&w.pair);
 }
 
@@ -362,34 +299,6 @@ Test(engine_transport, connection_refused)
 	command(&w, SIDE_A, m);
 	turn(&w);
 	cr_assert_eq(w.pair.e[0]->transports[0]->nused, 0);
-	pair_end(&w.pair);
-}
-
-/* A full ring loses no bytes: they wait in TCP, and arrive in order when the ring has room. */
-Test(engine_transport, full_ring_to_the_engine_stage_loses_nothing)
-{
-	struct world w;
-	struct rte_ring *ring;
-	struct eng_dmsg filler = {.id_type = ENG_DMSG(ENG_E_SPACE, 0)}, m;
-	uint32_t conn[2];
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	ring = w.pair.e[1]->stages[0]->from_transport[0];
-	while (rte_ring_sp_enqueue_elem(ring, &filler, sizeof(filler)) == 0)
-		;
-	for (unsigned k = 0; k < 20; k++) {
-		send_bytes(&w, SIDE_A, conn[SIDE_A], (uint8_t)(k * 200), 200);
-		turn(&w);
-	}
-	for (int i = 0; i < 100; i++)
-		turn(&w);
-	cr_assert_gt(pair_counter(w.pair.e[1], "eng", "ENG_RING_FULL"), 0);
-	while (told(&w, SIDE_B, &m))
-		cr_assert_neq(m.id_type & 15, ENG_E_DATA);
-	expect_bytes(&w, SIDE_B, conn[SIDE_B], 0, 20 * 200);
-	close_both(&w, conn);
 	pair_end(&w.pair);
 }
 
@@ -466,9 +375,7 @@ Test(engine_transport, connection_that_ends_returns_its_share)
 	struct world w;
 	uint32_t conn[2];
 
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
+	world_connect(&w, conn);
 	for (unsigned side = 0; side < 2; side++)
 		cr_assert_eq(w.pair.e[side]->transports[0]->conn_share.held, 1);
 	close_both(&w, conn);
@@ -493,19 +400,6 @@ Test(engine_transport, connection_is_half_done_until_its_request_is_complete)
 }
 
 /* ---- Changes of addresses ---- */
-
-/* Sends one step of a change from the stage's configuration to `next`. */
-static uint32_t
-change_step(struct world *w, int side, uint8_t step, const struct eng_config *next, int status)
-{
-	struct eng_ctl m = {.type = ENG_CT_CHANGE};
-
-	m.change.step = step;
-	m.change.was = &w->pair.e[side]->cfg;
-	m.change.next = next;
-	do_command(w, side, &m, status);
-	return m.change.ended;
-}
 
 /* A connection whose local address is removed ends with that reason, its peer receives a reset, and
  * a connection of another address is not disturbed. */
@@ -605,257 +499,4 @@ Test(engine_transport, a_changed_prefix_or_route_keeps_connections)
 	expect_bytes(&w, SIDE_B, conn[SIDE_B], 101, 100);
 	close_both(&w, conn);
 	pair_end(&w.pair);
-}
-
-/* ---- Connections that are left to TCP ---- */
-
-/* Leaves A's end, whose QP learns it at once, and releases it. */
-static void
-leave(struct world *w, const uint32_t conn[2], uint32_t consumed)
-{
-	struct eng_transport *t = w->pair.e[SIDE_A]->transports[0];
-	struct eng_dmsg m;
-
-	say(w, SIDE_A, ENG_T_LEAVE, conn[SIDE_A], NULL, consumed);
-	m = expect_told(w, SIDE_A, ENG_E_CLOSED);
-	cr_assert_eq(m.arg, ECONNABORTED);
-	say(w, SIDE_A, ENG_T_RELEASE, conn[SIDE_A], NULL, 0);
-	turn(w);
-	cr_assert_eq(t->nused, 0);
-	cr_assert_eq(t->conn_share.held, 0);
-}
-
-/* Ends B's end after the peer's FIN, or checks that the peer has reset it. */
-static void
-peer_ends(struct world *w, const uint32_t conn[2], uint32_t error)
-{
-	if (error == 0) {
-		expect_told(w, SIDE_B, ENG_E_FIN);
-		say(w, SIDE_B, ENG_T_CLOSE, conn[SIDE_B], NULL, 0);
-	}
-	cr_assert_eq(expect_told(w, SIDE_B, ENG_E_CLOSED).arg, error);
-	say(w, SIDE_B, ENG_T_RELEASE, conn[SIDE_B], NULL, 0);
-	turn(w);
-	cr_assert_eq(w->pair.e[SIDE_B]->transports[0]->nused, 0);
-}
-
-static uint64_t
-count_of(const struct world *w, int side, const char *name)
-{
-	return pair_counter(w->pair.e[side], "tcp", name);
-}
-
-static void
-pass(struct world *w, uint64_t ns)
-{
-	for (uint64_t end = w->now + ns; w->now < end; w->now += 1000000)
-		turn(w);
-}
-
-Test(engine_transport, left_connection_delivers_all_and_ends_in_order_rfc9293_3_10_4)
-{
-	struct eng_transport *t;
-	struct eng_dmsg m;
-	struct world w;
-	uint32_t conn[2];
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	t = w.pair.e[SIDE_A]->transports[0];
-	send_bytes(&w, SIDE_B, conn[SIDE_B], 7, 30);
-	turn(&w);
-	w.still = true; /* the bytes are not acknowledged */
-	for (unsigned i = 0; i < 4; i++)
-		send_bytes(&w, SIDE_A, conn[SIDE_A], (uint8_t)(100 * i), 100);
-	m = expect_told(&w, SIDE_A, ENG_E_DATA);
-	eng_slice_free((struct tcp_slice *)(uintptr_t)m.u);
-	leave(&w, conn, 30);
-	cr_assert_eq(t->left_share.held, 5, "four records and the connection");
-	w.still = false;
-	cr_assert_eq(count_of(&w, SIDE_A, "TCP_LEFT"), 1);
-	expect_bytes(&w, SIDE_B, conn[SIDE_B], 0, 400);
-	peer_ends(&w, conn, 0);
-	pass(&w, 2 * w.pair.e[SIDE_A]->cfg.tcp.msl_ns + 100000000);
-	cr_assert_eq(t->left_share.held, 0);
-	cr_assert_eq(count_of(&w, SIDE_A, "TCP_RESET_OUT"), 0);
-	cr_assert_eq(count_of(&w, SIDE_B, "TCP_RESET_IN"), 0);
-	pair_end(&w.pair);
-}
-
-Test(engine_transport, connection_with_unread_bytes_is_not_left_rfc1122_4_2_2_13)
-{
-	struct world w;
-	struct eng_dmsg m;
-	uint32_t conn[2];
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	send_bytes(&w, SIDE_B, conn[SIDE_B], 7, 30);
-	m = expect_told(&w, SIDE_A, ENG_E_DATA);
-	eng_slice_free((struct tcp_slice *)(uintptr_t)m.u);
-	leave(&w, conn, 29);
-	cr_assert_eq(w.pair.e[SIDE_A]->transports[0]->left_share.held, 0);
-	peer_ends(&w, conn, ECONNRESET);
-	cr_assert_eq(count_of(&w, SIDE_A, "TCP_LEFT"), 0);
-	cr_assert_eq(count_of(&w, SIDE_A, "TCP_LEFT_UNREAD"), 1);
-	cr_assert_eq(count_of(&w, SIDE_A, "TCP_RESET_OUT"), 1);
-	pair_end(&w.pair);
-}
-
-Test(engine_transport, left_connection_is_reset_by_new_bytes_rfc2525_2_17)
-{
-	struct world w;
-	uint32_t conn[2];
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	leave(&w, conn, 0);
-	expect_told(&w, SIDE_B, ENG_E_FIN);
-	send_bytes(&w, SIDE_B, conn[SIDE_B], 7, 30);
-	peer_ends(&w, conn, ECONNRESET);
-	cr_assert_eq(w.pair.e[SIDE_A]->transports[0]->left_share.held, 0);
-	cr_assert_eq(count_of(&w, SIDE_A, "TCP_LEFT_UNREAD"), 1);
-	pair_end(&w.pair);
-}
-
-/* The peer takes nothing: after a minute the records are free, and no share is held. */
-Test(engine_transport, left_connection_ends_although_the_peer_takes_nothing)
-{
-	struct eng_transport *t;
-	struct world w;
-	uint32_t conn[2], before, held;
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	t = w.pair.e[SIDE_A]->transports[0];
-	pass(&w, 100000000);
-	before = rte_mempool_in_use_count(w.pair.e[SIDE_A]->stages[0]->store);
-	w.still = true;
-	for (unsigned i = 0; i < 8; i++)
-		send_bytes(&w, SIDE_A, conn[SIDE_A], 0, 100);
-	turn(&w);
-	leave(&w, conn, 0);
-	held = rte_mempool_in_use_count(w.pair.e[SIDE_A]->stages[0]->store);
-	cr_assert_eq(held - before, 8);
-	cr_assert_eq(t->left_share.held, 9, "eight records and the connection");
-	pass(&w, 61000000000);
-	cr_assert_eq(t->left_share.held, 0);
-	cr_assert_eq(rte_mempool_in_use_count(w.pair.e[SIDE_A]->stages[0]->store), before);
-	pair_end(&w.pair);
-}
-
-/* A user that leaves too many records has its next connections reset; nobody else is concerned. */
-Test(engine_transport, user_leaves_no_more_records_than_its_share)
-{
-	struct eng_transport *t;
-	struct world w;
-	uint32_t conn[2];
-
-	pair_init(&w.pair);
-	w.pair.cfg[SIDE_A].limits.user_most = 10;
-	world_start(&w);
-	connect_both(&w, conn);
-	t = w.pair.e[SIDE_A]->transports[0];
-	cr_assert_eq(t->left_share.size, w.pair.cfg[SIDE_A].limits.tx_mbufs / ENG_LEFT_PART);
-	w.still = true;
-	for (uint32_t i = 0; i < t->left_share.most; i++)
-		send_bytes(&w, SIDE_A, conn[SIDE_A], 0, 8);
-	leave(&w, conn, 0);
-	cr_assert_eq(t->left_share.held, 0);
-	cr_assert_eq(pair_counter(w.pair.e[SIDE_A], "eng", "ENG_LEFT_SHARE"), 1);
-	cr_assert_eq(count_of(&w, SIDE_A, "TCP_LEFT"), 0);
-	cr_assert_eq(count_of(&w, SIDE_A, "TCP_RESET_OUT"), 1);
-	pair_end(&w.pair);
-}
-
-/* Its packets have the class of the connection to the end. */
-Test(engine_transport, left_connection_keeps_its_class)
-{
-	const struct net_class class = {.dscp = 24};
-	struct rte_mbuf *m;
-	struct rte_ring *wire;
-	struct world w;
-	uint32_t conn[2];
-	unsigned n = 0;
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	pass(&w, 100000000);
-	wire = rte_ring_lookup("wire1_0");
-	net_path_set_class(&w.pair.e[SIDE_A]->transports[0]->conns[conn[SIDE_A]].path, &class);
-	w.still = true;
-	send_bytes(&w, SIDE_A, conn[SIDE_A], 0, 100);
-	leave(&w, conn, 0);
-	cr_assert_gt(rte_ring_count(wire), 0);
-	while (rte_ring_sc_dequeue(wire, (void **)&m) == 0) {
-		cr_assert_eq(rte_pktmbuf_mtod(m, const uint8_t *)[ETH_LEN + 1] >> 2, 24);
-		rte_pktmbuf_free(m);
-		n++;
-	}
-	cr_assert_gt(n, 0);
-	w.still = false;
-	expect_bytes(&w, SIDE_B, conn[SIDE_B], 0, 100); /* sent again */
-	peer_ends(&w, conn, 0);
-	pair_end(&w.pair);
-}
-
-Test(engine_transport, removed_address_ends_left_connections)
-{
-	static struct eng_config next;
-	struct world w;
-	uint32_t conn[2];
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	leave(&w, conn, 0);
-	expect_told(&w, SIDE_B, ENG_E_FIN);
-	cr_assert_eq(w.pair.e[SIDE_A]->transports[0]->left_share.held, 1);
-	next = w.pair.e[SIDE_A]->cfg;
-	cr_assert_eq(sk_addr_parse("10.0.0.77", &next.ifs[0].addr), 0);
-	cr_assert_eq(change_step(&w, SIDE_A, ENG_CHANGE_END, &next, 0), 0);
-	cr_assert_eq(w.pair.e[SIDE_A]->transports[0]->left_share.held, 0);
-	peer_ends(&w, conn, ECONNRESET);
-	pair_end(&w.pair);
-}
-
-Test(engine_transport, removed_port_ends_left_connections)
-{
-	struct eng *e;
-	struct world w;
-	uint32_t conn[2];
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	w.still = true;
-	send_bytes(&w, SIDE_A, conn[SIDE_A], 0, 100);
-	leave(&w, conn, 0);
-	e = w.pair.e[SIDE_A];
-	cr_assert_eq(e->transports[0]->left_share.held, 2);
-	w.still = false;
-	__atomic_store_n(&e->ports[0].gone, true, __ATOMIC_RELEASE);
-	turn(&w);
-	cr_assert_eq(e->transports[0]->left_share.held, 0);
-	__atomic_store_n(&e->ports[0].gone, false, __ATOMIC_RELEASE);
-	pair_end(&w.pair);
-}
-
-Test(engine_transport, end_of_the_instance_frees_left_connections)
-{
-	struct world w;
-	uint32_t conn[2];
-
-	pair_init(&w.pair);
-	world_start(&w);
-	connect_both(&w, conn);
-	w.still = true;
-	send_bytes(&w, SIDE_A, conn[SIDE_A], 0, 100);
-	leave(&w, conn, 0);
-	pair_end(&w.pair); /* checks that all mbufs are back */
 }

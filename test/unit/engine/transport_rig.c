@@ -97,6 +97,18 @@ connect_from(struct world *w, int side, const char *to)
 	return m.conn;
 }
 
+uint32_t
+change_step(struct world *w, int side, uint8_t step, const struct eng_config *next, int status)
+{
+	struct eng_ctl m = {.type = ENG_CT_CHANGE};
+
+	m.change.step = step;
+	m.change.was = &w->pair.e[side]->cfg;
+	m.change.next = next;
+	do_command(w, side, &m, status);
+	return m.change.ended;
+}
+
 bool
 told(struct world *w, int side, struct eng_dmsg *m)
 {
@@ -104,12 +116,11 @@ told(struct world *w, int side, struct eng_dmsg *m)
 		       w->pair.e[side]->stages[0]->from_transport[0], m, sizeof(*m)) == 0;
 }
 
-void
-request(struct world *w, uint32_t conn[2])
+static void
+request_again(struct world *w, uint32_t conn[2])
 {
 	struct eng_ctl *m;
 
-	listen_at(w, SIDE_B);
 	conn[SIDE_A] = connect_from(w, SIDE_A, PAIR_ADDR_B);
 	m = expect(w, SIDE_B, ENG_TC_REQUEST);
 	conn[SIDE_B] = m->conn;
@@ -117,6 +128,13 @@ request(struct world *w, uint32_t conn[2])
 	cr_assert_eq(m->private_len, 5);
 	cr_assert_eq(memcmp(m->private_data, "hello", 5), 0);
 	command(w, SIDE_B, m);
+}
+
+void
+request(struct world *w, uint32_t conn[2])
+{
+	listen_at(w, SIDE_B);
+	request_again(w, conn);
 }
 
 void
@@ -160,11 +178,26 @@ take_reply(struct world *w, const uint32_t conn[2])
 }
 
 void
-connect_both(struct world *w, uint32_t conn[2])
+connect_again(struct world *w, uint32_t conn[2])
 {
-	request(w, conn);
+	request_again(w, conn);
 	accept_request(w, conn);
 	take_reply(w, conn);
+}
+
+void
+connect_both(struct world *w, uint32_t conn[2])
+{
+	listen_at(w, SIDE_B);
+	connect_again(w, conn);
+}
+
+void
+world_connect(struct world *w, uint32_t conn[2])
+{
+	pair_init(&w->pair);
+	world_start(w);
+	connect_both(w, conn);
 }
 
 void
@@ -225,6 +258,15 @@ expect_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t l
 	}
 	cr_assert_eq(have, len);
 	say(w, side, ENG_T_CONSUMED, conn, NULL, len);
+}
+
+void
+close_after_peer(struct world *w, const uint32_t conn[2])
+{
+	expect_told(w, SIDE_B, ENG_E_FIN);
+	say(w, SIDE_B, ENG_T_CLOSE, conn[SIDE_B], NULL, 0);
+	cr_assert_eq(expect_told(w, SIDE_B, ENG_E_CLOSED).arg, 0);
+	say(w, SIDE_B, ENG_T_RELEASE, conn[SIDE_B], NULL, 0);
 }
 
 void

@@ -48,6 +48,16 @@ void accept_request(struct world *w, const uint32_t conn[2]);
 void take_reply(struct world *w, const uint32_t conn[2]);
 /* Performs the three steps. */
 void connect_both(struct world *w, uint32_t conn[2]);
+/* Initializes and starts a world with the configuration of pair_init(), and connects A to B. */
+void world_connect(struct world *w, uint32_t conn[2]);
+/* Ends B's end in order, after A's FIN. */
+void close_after_peer(struct world *w, const uint32_t conn[2]);
+/* Connects A to B again, where B listens. */
+void connect_again(struct world *w, uint32_t conn[2]);
+/* Sends one step of a change from the configuration of the stage to `next`. Fails the test if its
+ * status is not `status`. Returns the number of connections that end. */
+uint32_t change_step(
+	struct world *w, int side, uint8_t step, const struct eng_config *next, int status);
 
 /* ---- The engine stage */
 
