@@ -435,7 +435,7 @@ def start(nics):
             "-kernel", kernel_image(k), "-initrd", f"{CACHE}/initrd",
             # The kernel tests its timer behind an IOMMU, and gives up where the host is busy.
             "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable "
-                       "random.trust_cpu=1 net.ifnames=0" +
+                       "random.trust_cpu=1 net.ifnames=0 noautogroup" +
                        (" intel_iommu=on no_timer_check" if iommu else "") +
                        (f" hugepages={MEMORY_MB // 4}" if reserve else ""),
             "-serial", f"file:{HERE}/console",
@@ -447,7 +447,7 @@ def start(nics):
             "-chardev", f"socket,id=control,path={HERE}/control,server=on,wait=off",
             "-device", "virtserialport,chardev=control,name=control",
             "-monitor", f"unix:{HERE}/monitor,server=on,wait=off",
-            "-device", "virtio-rng-pci", "-pidfile", HERE + "/pid", "-daemonize"]
+            "-device", "virtio-rng-pci", "-pidfile", HERE + "/pid"]
     for n in nics:
         args += n.qemu()
     for i, text in enumerate(shared):
@@ -460,9 +460,16 @@ def start(nics):
         args += ["-object",
                  f"memory-backend-file,id=shared{i},mem-path={path},size={size},share=on",
                  "-device", f"ivshmem-plain,memdev=shared{i}"]
-    done = subprocess.run(args, stdout=open(HERE + "/qemu.log", "w"), stderr=subprocess.STDOUT)
-    if done.returncode:
-        die("QEMU did not start: " + open(HERE + "/qemu.log").read().strip())
+    # QEMU stays in this session. In one of its own, as -daemonize makes, Linux schedules it as a
+    # group (sched(7), autogroup), and its main loop, which sleeps most of the time, has so small a
+    # share of a processor where others are busy that the guest's timers stop for seconds.
+    with open(HERE + "/qemu.log", "w") as log:
+        process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log,
+                                   stderr=subprocess.STDOUT)
+    while not pid():
+        if process.poll() is not None:
+            die("QEMU did not start: " + open(HERE + "/qemu.log").read().strip())
+        time.sleep(0.05)
     wait_for(share + "/ready", 180)
 
 
