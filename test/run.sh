@@ -42,7 +42,12 @@ check() {
     case $rc in
     0) echo "  ok    $name ($((SECONDS - start)) s)"; count 1 0 0 ;;
     77) echo "  skip  $name: $(tail -n 1 "$log")"; count 0 0 1 ;;
-    *) echo "  FAIL  $name (status $rc)"; tail -n 40 "$log" | sed 's/^/        /'; count 0 1 0 ;;
+    *)
+        echo "  FAIL  $name (status $rc)"
+        # The reasons first: what a script prints when it ends may be long.
+        { grep '^FAIL' "$log" | head -n 10; tail -n 40 "$log"; } | sed 's/^/        /'
+        count 0 1 0
+        ;;
     esac
     rm -f "$log"
 }

@@ -49,12 +49,13 @@ start() {
 }
 
 # until_true SECONDS COMMAND...: repeats the command until it succeeds. The bound is generous: a
-# script reaches it only when something is broken.
+# script reaches it only when something is broken. It counts naps, and not the clock, which goes on
+# while the whole machine stands still.
 until_true() {
-    local end=$((SECONDS + $1))
+    local naps=$((20 * $1))
     shift
     until "$@"; do
-        [ $SECONDS -lt $end ] || return 1
+        [ $((naps--)) -gt 0 ] || return 1
         sleep 0.05
     done
 }
@@ -74,16 +75,18 @@ ends() {
     unset "pid[$1]"
     return $rc
 }
-# ends_of LOG...: prints the first and the last lines. Programs print their errors without delay, so
-# they stand before the output that a program keeps until it ends.
+# ends_of LOG...: prints the first and the last lines, without those of cases that passed. Programs
+# print their errors without delay, so they stand before the output that a program keeps until it
+# ends.
 ends_of() {
-    local log
+    local log lines
     for log; do
         echo "--- $(basename "$log")"
-        if [ "$(wc -l <"$log")" -le 16 ]; then cat "$log"; else
-            head -n 8 "$log"
+        lines=$(grep -v "^ok " "$log")
+        if [ "$(wc -l <<<"$lines")" -le 16 ]; then echo "$lines"; else
+            head -n 8 <<<"$lines"
             echo "[...]"
-            tail -n 8 "$log"
+            tail -n 8 <<<"$lines"
         fi
     done
 }
