@@ -13,7 +13,7 @@ take_memory 256
 plain=net_vhost0 hostile=net_impair0
 # siw overlooks a first FPDU that arrives while it still returns from the function that sent the
 # reply (doc/debugging.md). The guest is emulated, and slow on a busy machine.
-export SAKER_MPA_FIRST_FPDU_DELAY=100ms
+export SAKER_MPA_FIRST_FPDU_DELAY=500ms
 saker host 0@0 "net_vhost0,iface=$work/plain" "net_vhost1,iface=$work/hostile" \
     "net_impair0,port=net_vhost1,seed=${SAKER_SEED:-11},drop=0.01,reorder=0.01" -- \
     --address $plain=10.66.0.1/24 --address $plain=fd66::1/64 \

@@ -53,6 +53,7 @@ clean() {
 has_qps() { [ "$(value "$1" qps)" -gt 0 ]; }
 # program_of NAME: prints the id of the program's process, which is timeout's child.
 program_of() { pgrep -P "${pid[$1]}"; }
+has_begun() { program_of "$1" >/dev/null || has_ended "$1"; }
 # huge_kb: prints the kilobytes of huge pages that the two sakers hold.
 huge_kb() {
     awk '$1 == "HugetlbPages:" { n += $2 } END { print n + 0 }' \
@@ -178,6 +179,8 @@ killed_anywhere() {
         start client at a ib_write_bw -R -p $port -s 65536 -n 100000 10.5.0.2
         sleep "0.$(printf %03d "$ms")"
         for program in client server; do
+            # On a busy machine, timeout may not have started the program yet.
+            until_true 60 has_begun $program || fail "$program does not begin"
             kill -KILL "$(program_of $program)" 2>/dev/null
             ends $program 60 2>/dev/null
         done
