@@ -44,8 +44,10 @@ check() {
     77) echo "  skip  $name: $(tail -n 1 "$log")"; count 0 0 1 ;;
     *)
         echo "  FAIL  $name (status $rc)"
-        # The reasons first: what a script prints when it ends may be long.
-        { grep '^FAIL' "$log" | head -n 10; tail -n 40 "$log"; } | sed 's/^/        /'
+        # The first reason, with the logs in front of it, and then the others: what a script prints
+        # when it ends may be long.
+        { grep -m 1 -B 80 '^FAIL' "$log"; grep '^FAIL' "$log" | sed 1d | head -n 10
+            tail -n 20 "$log"; } | sed 's/^/        /'
         count 0 1 0
         ;;
     esac
