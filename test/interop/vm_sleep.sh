@@ -154,9 +154,17 @@ perf() { # perf PROGRAM WHERE: WHERE is that of the client
         "$(awk '/^(user|sys)/ { sub(/.*m/, "", $2); n += $2 } END { print n }' "${logs[@]}")"
     [ $rc = 0 ] && [ "$(interrupts)" -gt $((n + 20)) ]
 }
+perfs() { # as perf, repeated after a failure of perftest's own
+    local n
+    for n in 1 2 3; do
+        perf "$@" && return
+        own_failure server client || break
+    done
+    return 1
+}
 for words in "ib_send_lat guest" "ib_send_lat host" "ib_read_bw guest"; do
     # shellcheck disable=SC2086 # several words
-    account perf $words
+    account perfs $words
     verdict $? "${words% *} -e, the client in the ${words#* }" "$work/server.log" \
         "$work/client.log"
 done
@@ -175,7 +183,7 @@ verdict $? "a program of the guest works with three sakers" "$work/program.log"
 in_guest "$under ibv_devinfo" >"$work/devinfo.log" && grep -q PORT_ACTIVE "$work/devinfo.log" &&
     account rests && [ "$(interrupts)" -gt 50 ] && [ "$switches" -lt 40 ]
 verdict $? "rping sleeps between completions after that" "$work/server.log" "$work/client.log"
-account perf ib_send_lat guest
+account perfs ib_send_lat guest
 verdict $? "ib_send_lat -e after that" "$work/server.log" "$work/client.log"
 down -KILL
 up
