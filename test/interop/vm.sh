@@ -129,7 +129,11 @@ pairs() {
         tail -n 1000 "$work/$client-clients.log" "$work/$server-servers.log"
         fail "$device: clients at $client of servers at $server"
     fi
-    ends "$server-servers" 120 || fail "$device: servers at $server of clients at $client"
+    if ! ends "$server-servers" 120; then
+        [ "$how" = run_late ] && own_failure "$server-servers" && return 1
+        tail -n 1000 "$work/$server-servers.log"
+        fail "$device: servers at $server of clients at $client"
+    fi
     [ "$(grep -c ^PASSED "$work/$client-clients.log")" = $n ] ||
         fail "$client-clients: not all have passed"
     names="${*%% *}"
