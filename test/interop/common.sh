@@ -184,13 +184,12 @@ at() {
 # seems to vary, as it does on a busy machine. The other end fails then, too, so both start again,
 # the client with a longer delay (patiences, in milliseconds).
 patiences=("" 500 2000 8000)
-own_failure() { # own_failure NAME...: the programs that have ended
-    local n
-    for n; do
-        grep -qsE "REJECTED; error: (-111|8)\.|Connection refused|Can't produce a report" \
-            "$work/$n.log" && return
-    done
-    return 1
+too_early() { # too_early CLIENT
+    grep -qsE "REJECTED; error: (-111|8)\.|Connection refused" "$work/$1.log"
+}
+lacks_report() { # lacks_report NAME...: one of the programs, which have ended, could not make it
+    local ended=("${@/%/.log}")
+    grep -qs "Can't produce a report" "${ended[@]/#/$work/}"
 }
 # patiently NAME COMMAND...: runs the command, which starts NAME.server and runs NAME.client, with
 # each $patience until it succeeds.
@@ -201,7 +200,8 @@ patiently() {
         "$@" && return
         kill "${pid[$name.server]}" 2>/dev/null
         ends "$name.server" 20 2>/dev/null
-        own_failure "$name.client" "$name.server" || fail "$*: the client"
+        [[ "$* " == *" -R "* ]] && too_early "$name.client" ||
+            lacks_report "$name.client" "$name.server" || fail "$*: the client"
     done
     fail "$*: the client fails each time"
 }

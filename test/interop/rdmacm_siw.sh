@@ -71,7 +71,7 @@ case_of() { # case_of NAME SIDE SERVER CLIENT
         once "$2" "$3" "$4"
         status=$?
         [ $status != 0 ] && [[ $name == ib_* ]] || break
-        own_failure client server || siw_gave_up "$2" || break
+        too_early client || lacks_report client server || siw_gave_up "$2" || break
     done
     until_true 20 nobody host || {
         status=1

@@ -124,13 +124,15 @@ pairs() {
     start "$client-clients" at "$client" 120 "export SAKER_DEVICE=$device; rc=0; $c exit \$rc"
     if ! ends "$client-clients" 300; then
         ends "$server-servers" 130
-        [ "$how" = run_late ] && own_failure "$client-clients" "$server-servers" && return 1
+        [ "$how" = run_late ] && {
+            too_early "$client-clients" || lacks_report "$client-clients" "$server-servers"
+        } && return 1
         # The output of other programs may be behind that of the one that failed.
         tail -n 1000 "$work/$client-clients.log" "$work/$server-servers.log"
         fail "$device: clients at $client of servers at $server"
     fi
     if ! ends "$server-servers" 120; then
-        [ "$how" = run_late ] && own_failure "$server-servers" && return 1
+        [ "$how" = run_late ] && lacks_report "$server-servers" && return 1
         tail -n 1000 "$work/$server-servers.log"
         fail "$device: servers at $server of clients at $client"
     fi

@@ -154,11 +154,11 @@ perf() { # perf PROGRAM WHERE: WHERE is that of the client
         "$(awk '/^(user|sys)/ { sub(/.*m/, "", $2); n += $2 } END { print n }' "${logs[@]}")"
     [ $rc = 0 ] && [ "$(interrupts)" -gt $((n + 20)) ]
 }
-perfs() { # as perf, repeated after a failure of perftest's own
+perfs() { # as perf, repeated where perftest cannot make its report
     local n
     for n in 1 2 3; do
         perf "$@" && return
-        own_failure server client || break
+        lacks_report server client || break
     done
     return 1
 }
