@@ -192,28 +192,30 @@ lacks_report() { # lacks_report NAME...: one of the programs, which have ended, 
     grep -qs "Can't produce a report" "${ended[@]/#/$work/}"
 }
 # patiently NAME COMMAND...: runs the command, which starts NAME.server and runs NAME.client, with
-# each $patience until it succeeds.
+# each $patience until it succeeds. A command that fails may leave the server running.
 patiently() {
     local name=$1 patience
     shift
     for patience in "${patiences[@]}"; do
         "$@" && return
-        kill "${pid[$name.server]}" 2>/dev/null
-        ends "$name.server" 20 2>/dev/null
+        if [ -n "${pid[$name.server]-}" ]; then
+            kill "${pid[$name.server]}" 2>/dev/null
+            ends "$name.server" 20 2>/dev/null
+        fi
         [[ "$* " == *" -R "* ]] && too_early "$name.client" ||
-            lacks_report "$name.client" "$name.server" || fail "$*: the client"
+            lacks_report "$name.client" "$name.server" || fail "$*: the client or the server"
     done
-    fail "$*: the client fails each time"
+    fail "$*: the client or the server fails each time"
 }
 # between NAME ADDRESS PROGRAM ARGS...: runs a server at b, and a client at a, whose last argument
 # is the server's address. Both must succeed. The client's output is NAME.client.log.
 between() {
     local name=$1
-    patiently "$name" meet "$@"
-    ends "$name.server" 300 || fail "${*:3}: the server's status is $?"
+    patiently "$name" both_pass "$@"
     no_reports "$name.server"
 }
-meet() { # as between: one attempt
+both_pass() { meet "$@" && ends "$1.server" 300; } # as between: one attempt
+meet() { # as both_pass, without the end of the server
     local name=$1 address=$2
     shift 2
     start "$name.server" at b "$@"
