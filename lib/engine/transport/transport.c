@@ -377,8 +377,9 @@ stages_are_behind(const struct eng_transport *t)
 	return false;
 }
 
-/* Receives the frames of a port, at most BURSTS_TURN bursts, and sets *work if there was one.
- * Returns whether some may be left. */
+/* Receives the frames of a port, at most BURSTS_TURN bursts, and sets *work if there was one. A
+ * burst with pull requests is the last one: their initiator has a request window of 64, and waits
+ * until the turn has answered some of them. Returns whether frames may be left. */
 static bool
 receive_port(struct eng_transport *t, uint16_t port, bool *work)
 {
@@ -388,6 +389,8 @@ receive_port(struct eng_transport *t, uint16_t port, bool *work)
 		*work |= n > 0;
 		if (n < ENG_BURST)
 			return false;
+		if (t->pulled)
+			break;
 	}
 	return true;
 }
@@ -438,6 +441,7 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 
 	begin_half(t, now);
 	t->left = behind;
+	t->pulled = false;
 	t->waited = now - t->looked;
 	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
 		if (eng_port_is_gone(&t->e->ports[i]))

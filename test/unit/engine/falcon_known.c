@@ -247,3 +247,36 @@ Test(engine_falcon_known, forged_packets_on_the_known_path_falcon_9_2_2_1)
 {
 	forge(sealed);
 }
+
+/* ---- The length of a turn ---- */
+
+/* Node 0 posts a request that has 64 packets, and sends them all. Returns the number that a turn of
+ * node 1 receives. */
+static unsigned
+received_in_a_turn(uint8_t opcode)
+{
+	unsigned all, left;
+
+	frig_post(0, opcode, FRIG_MEM, 0);
+	for (unsigned i = 0; i < 64; i++)
+		eng_poll(frig.p.e[0], 0, frig.now);
+	all = rte_ring_count(frig.to[1]);
+	cr_assert_geq(all, 64, "%u", all);
+	eng_poll(frig.p.e[1], 0, frig.now);
+	left = rte_ring_count(frig.to[1]);
+	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	return all - left;
+}
+
+Test(engine_falcon_known, a_turn_ends_after_a_burst_of_pull_requests)
+{
+	frig_start(NULL);
+	frig_connect_reads(SAKER_FALCON, 128);
+	for (unsigned i = 0; i < 100; i++) { /* the windows grow */
+		frig_post(0, i % 2 ? RD_READ : RD_WRITE, FRIG_MEM, 0);
+		cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	}
+	cr_assert_eq(received_in_a_turn(RD_READ), ENG_BURST);
+	cr_assert_eq(received_in_a_turn(RD_WRITE), 2 * ENG_BURST);
+	frig_stop();
+}

@@ -410,6 +410,7 @@ run_close(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run 
 	fa_run_end(fc->fa, t->now, &run->fa);
 	if (run->fa.n == 0)
 		return;
+	t->pulled |= run->fa.type == FALCON_PULL_REQUEST;
 	/* The ring had room when the run began, and no other stage writes to it. */
 	RTE_VERIFY(eng_conn_send(
 		t, fc->c, known_message(run->fa.type), (uintptr_t)run->head, run->fa.rsn));
