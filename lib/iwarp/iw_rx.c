@@ -219,6 +219,12 @@ iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain)
 	return q->kick;
 }
 
+uint32_t
+iw_requests(const struct iw_qp *q)
+{
+	return q->irq.tail;
+}
+
 bool
 iw_rx_whole(const struct iw_qp *q)
 {

@@ -113,6 +113,8 @@ enum iw_tx_result iw_tx(struct iw_qp *q, uint64_t now, unsigned budget);
  * slice_free(). Checks, places and completes all whole FPDUs before it returns, unless one of them
  * needs missing pages (iw_pages()). Returns true if the bytes created work for iw_tx(). */
 bool iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain);
+/* Returns the number of Read and Atomic Requests that have arrived, modulo 2^32. */
+uint32_t iw_requests(const struct iw_qp *q);
 /* Returns whether the last FPDU had a CRC and was a whole slice: if the next ones are so too, the
  * caller of iw_rx() saves a pass over them with tcp_slice.crc, the CRC of a slice without its last
  * 4 bytes. */

@@ -21,7 +21,7 @@ refused() {
     failed=1
 }
 
-rows="write-iwarp write-falcon pong-iwarp pong-falcon read-falcon fetch-add-falcon"
+rows="write-iwarp write-falcon pong-iwarp pong-falcon read-iwarp read-falcon fetch-add-falcon"
 rows="$rows post-send poll-empty"
 table=test/bench/instructions.txt
 refused 2 "$table has no row 'write-iwrap'; its rows are: $rows" \

@@ -19,6 +19,11 @@
 #define ENG_MAX_FRAME 65535
 #define ENG_TSO_MAX   65000 /* bytes of TCP payload in a TSO frame */
 
+/* Bytes as which a shorter answer to a Read or an Atomic counts in eng_bounds.arrived: a turn
+ * answers 32 of them. The peer may have as many under way as its ORD, and waits until the turn
+ * ends. */
+#define ENG_ANSWER_LEAST 2048
+
 struct eng_control;
 struct eng_pages;
 struct eng_places;
@@ -121,8 +126,8 @@ struct eng_control_args {
  * depend on whether packets take the fast paths. */
 struct eng_bounds {
 	/* What a stage takes from one other stage: messages, and for an engine stage also bytes of
-	 * messages and of answers to them. After these bytes the peer gets the first answers, while
-	 * this side copies the next ones. */
+	 * messages and of answers to them, each of which counts ENG_ANSWER_LEAST at least. After
+	 * these bytes the peer gets the first answers, while this side copies the next ones. */
 	uint32_t messages, arrived;
 	uint32_t behind; /* waiting messages with which an engine stage is not yet behind */
 };

@@ -137,6 +137,8 @@ op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 		if (s->requests.qp == qp)
 			return request_add(s, qp, m->buf);
 	}
+	if (m->kind == ROF_MSG_ANSWER)
+		s->spent.requests++;
 	if (m->kind == ROF_MSG_ANSWER && m->buf != NULL && s->answers.qp == qp)
 		return answer_add(s, qp, m->outcome.rsn, m->buf);
 	requests_send(s);

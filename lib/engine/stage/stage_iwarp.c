@@ -172,10 +172,14 @@ iwarp_flush(struct eng_qp *qp)
 static void
 iwarp_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 {
+	uint32_t requests;
+
 	switch (m->id_type & 15) {
 	case ENG_E_DATA:
+		requests = iw_requests(qp->iw);
 		if (iw_rx(qp->iw, s->now, (struct tcp_slice *)(uintptr_t)m->u))
 			eng_qp_activate(s, qp);
+		s->spent.requests += iw_requests(qp->iw) - requests;
 		break;
 	case ENG_E_SPACE:
 		if (iw_space(qp->iw, m->arg))

@@ -103,6 +103,7 @@ struct eng_stage_user {
 struct eng_spent {
 	uint64_t bytes;
 	uint32_t messages, other; /* `other` in units of credit */
+	uint32_t requests;        /* Reads and Atomics that have arrived */
 	bool no_record;           /* no record was free, or the user may not have more */
 	bool ring_full;           /* the ring to the transport stage was full */
 };
@@ -147,7 +148,7 @@ struct eng_stage {
 	unsigned visits;               /* QPs that a turn serves */
 	struct eng_client_stage own;   /* the payer of host connections */
 	struct eng_stage_user *payer;  /* the user of the QP that is being served */
-	uint64_t arrived;              /* bytes of the messages received in this turn */
+	uint64_t arrived;              /* see eng_bounds.arrived; in this turn */
 	uint32_t faults;               /* probes that have failed in this turn */
 	struct eng_spent spent;        /* by the QP that is being served */
 	struct sk_wheel wheel;         /* timers of users and clients that are over their rates */

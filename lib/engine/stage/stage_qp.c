@@ -265,7 +265,8 @@ eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 	} else {
 		eng_round_begin(s, qp);
 		qp->ops->message(s, qp, m);
-		s->arrived += s->spent.bytes;
+		s->arrived +=
+			SK_MAX(s->spent.bytes, (uint64_t)s->spent.requests * ENG_ANSWER_LEAST);
 		eng_round_charge(s, qp);
 	}
 }

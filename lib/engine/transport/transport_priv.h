@@ -169,7 +169,7 @@ struct eng_transport {
 	/* When a look at the ports last found fewer frames than a burst, so that none was left; and
 	 * this time plus that in which the loop did not run, which does not count as backlog. */
 	uint64_t looked, empty_at;
-	bool pulled;      /* whether the turn has received pull requests in the known form */
+	bool pulled;      /* whether the turn has received pull requests */
 	bool left;        /* whether the turn left frames in a queue */
 	bool unsent;      /* see eng_transport_unsent() */
 	uint64_t resumed; /* the end of a stop, until a look leaves no frame in the queues; or 0 */

@@ -268,9 +268,10 @@ received_in_a_turn(uint8_t opcode)
 	return all - left;
 }
 
-Test(engine_falcon_known, a_turn_ends_after_a_burst_of_pull_requests)
+static void
+turns(void (*tweak)(struct eng_config *cfg, int node))
 {
-	frig_start(NULL);
+	frig_start(tweak);
 	frig_connect_reads(SAKER_FALCON, 128);
 	for (unsigned i = 0; i < 100; i++) { /* the windows grow */
 		frig_post(0, i % 2 ? RD_READ : RD_WRITE, FRIG_MEM, 0);
@@ -279,4 +280,14 @@ Test(engine_falcon_known, a_turn_ends_after_a_burst_of_pull_requests)
 	cr_assert_eq(received_in_a_turn(RD_READ), ENG_BURST);
 	cr_assert_eq(received_in_a_turn(RD_WRITE), 2 * ENG_BURST);
 	frig_stop();
+}
+
+Test(engine_falcon_known, a_turn_ends_after_a_burst_of_pull_requests_on_the_general_path)
+{
+	turns(general);
+}
+
+Test(engine_falcon_known, a_turn_ends_after_a_burst_of_pull_requests_on_the_known_path)
+{
+	turns(NULL);
 }

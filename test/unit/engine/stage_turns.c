@@ -396,12 +396,15 @@ Test(engine_stage_turns, a_limit_of_an_instance_holds_for_all_its_users, .init =
 
 /* ---- Received messages */
 
-/* Counts a message where qp->control points to, as one with an answer of message_len bytes. */
+/* Counts a message where qp->control points to, as one with an answer of message_len bytes.
+ * `requests`: whether it is a request of the peer. */
+static bool requests;
 static void
 reads_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 {
 	++*(uint64_t *)qp->control;
 	s->spent.bytes += message_len;
+	s->spent.requests += requests;
 }
 
 static const struct eng_qp_ops reads = {
@@ -435,10 +438,19 @@ taken_in_a_turn(unsigned n)
 	return first;
 }
 
-Test(engine_stage_turns, a_turn_copies_64_kib_of_large_answers_and_all_small_ones, .init = pair_eal)
+Test(engine_stage_turns, a_turn_takes_64_kib_of_large_messages_and_all_small_ones, .init = pair_eal)
 {
 	message_len = 8192;
 	cr_assert_eq(taken_in_a_turn(128), 65536 / 8192);
 	message_len = 64;
 	cr_assert_eq(taken_in_a_turn(128), 128);
+}
+
+Test(engine_stage_turns, a_turn_answers_32_small_requests_or_64_kib, .init = pair_eal)
+{
+	requests = true;
+	message_len = 8192;
+	cr_assert_eq(taken_in_a_turn(128), 65536 / 8192);
+	message_len = 64;
+	cr_assert_eq(taken_in_a_turn(128), 32);
 }

@@ -200,6 +200,25 @@ Test(rdmap_order, only_what_makes_work_for_the_send_queue_wakes_it)
 	finish();
 }
 
+Test(rdmap_order, each_read_request_that_arrives_is_counted)
+{
+	struct iw_params params = end_params();
+
+	start(&params);
+	cr_assert_eq(iw_requests(b->q), 0);
+	post(a, RD_WRITE, 1, 0, 8);
+	post(a, RD_READ, 2, 0, 8);
+	post(a, RD_READ, 3, 0, 8);
+	end_tx(a);
+	receives(b, a);
+	cr_assert_eq(iw_requests(b->q), 2);
+	end_tx(b);
+	receives(a, b);
+	cr_assert_eq(iw_requests(b->q), 2);
+	cr_assert_eq(iw_requests(a->q), 0);
+	finish();
+}
+
 /* iw_rx() reports that a Read Response has made room. */
 Test(rdmap_order, a_read_response_wakes_a_send_queue_that_waits_for_ord)
 {

@@ -410,7 +410,6 @@ run_close(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run 
 	fa_run_end(fc->fa, t->now, &run->fa);
 	if (run->fa.n == 0)
 		return;
-	t->pulled |= run->fa.type == FALCON_PULL_REQUEST;
 	/* The ring had room when the run began, and no other stage writes to it. */
 	RTE_VERIFY(eng_conn_send(
 		t, fc->c, known_message(run->fa.type), (uintptr_t)run->head, run->fa.rsn));
@@ -462,8 +461,10 @@ run_add(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *r
 	b = eng_fbuf_of(d->m, d->off + PSP_LEN + h.head, h.len);
 	*run->tail = b;
 	run->tail = &b->next;
-	if (h.type == FALCON_PULL_REQUEST)
+	if (h.type == FALCON_PULL_REQUEST) {
+		t->pulled = true;
 		run->answers += h.request_len;
+	}
 	return true;
 }
 

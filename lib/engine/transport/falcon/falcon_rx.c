@@ -174,6 +174,7 @@ eng_falcon_rx_input(struct eng_transport *t, struct eng_falcon_conn *fc, struct 
 		rte_pktmbuf_free(d->m);
 		return;
 	}
+	t->pulled |= h.type == FALCON_PULL_REQUEST;
 	if (len > (uint32_t)n) {
 		in.payload = eng_fbuf(
 			t->rx_pool, d->m, d->off + d->head + (uint32_t)n, len - (uint32_t)n);
