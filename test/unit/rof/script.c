@@ -205,11 +205,16 @@ script_init(struct script *s, uint8_t transport, uint8_t ordering, uint8_t error
 bool
 script_fini(struct script *s)
 {
+	unsigned parked = 0;
 	bool said;
 
 	s->room = UINT32_MAX;
 	rof_chan_tx(s->c);
-	said = s->verdicts == s->deliveries && s->answers == s->pulls_taken;
+	for (; s->c->parked != NULL; parked++)
+		rof_parked_remove(s->c);
+	/* Pulls that still wait for those before them end with their connection. */
+	said = s->verdicts == s->deliveries && s->answers + parked == s->pulls_taken &&
+	       (parked == 0 || s->q->close_called);
 	while (s->nrefused > 0)
 		buf_put(s, s->refused[--s->nrefused].buf);
 	rof_qp_destroy(s->q);

@@ -62,8 +62,8 @@ struct script {
 };
 
 void script_init(struct script *s, uint8_t transport, uint8_t ordering, uint8_t errors);
-/* Destroys all. Returns true when every buffer was freed and Falcon got its verdicts and
- * answers. */
+/* Destroys all. Returns true when every buffer was freed and Falcon got its verdicts and answers. A
+ * pull that waits for requests before it needs no answer when its connection has been closed. */
 bool script_fini(struct script *s);
 /* Delivers a request of the peer: the headers `h` (0 in sn and dest_qp: the correct value), and
  * `len` bytes of 0x5a with h->pad bytes of padding. */
