@@ -29,8 +29,8 @@ struct side {
 	struct perf_figures placement;
 	struct sk_hist frame_lat;
 	struct perf_figures real, versus;
-	struct perf_figures bottom[2]; /* the floor with plain and with streaming stores */
-	struct sk_hist real_lat, floor_lat[2], versus_lat;
+	struct perf_figures bottom[PERF_FLOOR_KINDS]; /* the floor */
+	struct sk_hist real_lat, floor_lat[PERF_FLOOR_KINDS], versus_lat;
 	const char *address;
 	uint16_t port;
 	int cpu; /* the processor of this side */
@@ -64,12 +64,12 @@ run_floor(struct side *s, uint32_t iters)
 	embedded_barrier(s, true);
 	perf_settle(&s->end);
 	embedded_barrier(s, false);
-	if (s->end.active ? perf_floor_run(&s->frame, FRAMES, false, &s->placement)
-			  : perf_floor_serve(&s->frame, FRAMES, false))
+	if (s->end.active ? perf_floor_run(&s->frame, FRAMES, 0, &s->placement)
+			  : perf_floor_serve(&s->frame, FRAMES, 0))
 		return -1;
-	for (int stream = 0; stream <= perf_floor_streams(s->end.o); stream++) {
-		if (s->end.active ? perf_floor_run(&s->floor, iters, stream, &s->bottom[stream])
-				  : perf_floor_serve(&s->floor, iters, stream))
+	for (unsigned kind = 0; kind < perf_floor_kinds(s->end.o); kind++) {
+		if (s->end.active ? perf_floor_run(&s->floor, iters, kind, &s->bottom[kind])
+				  : perf_floor_serve(&s->floor, iters, kind))
 			return -1;
 	}
 	return 0;
@@ -114,18 +114,20 @@ parse_net(const char *net, struct sk_addr *out)
 static void
 side_clear(struct side *s)
 {
-	struct sk_hist *hist[] = {
-		&s->real_lat, &s->versus_lat, &s->frame_lat, &s->floor_lat[0], &s->floor_lat[1]};
+	struct sk_hist *hist[] = {&s->real_lat, &s->versus_lat, &s->frame_lat};
 	struct perf_figures none = {0};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(hist); i++)
 		sk_hist_init(hist[i]);
-	s->real = s->versus = s->placement = s->bottom[0] = s->bottom[1] = none;
+	s->real = s->versus = s->placement = none;
 	s->real.lat = &s->real_lat;
 	s->versus.lat = &s->versus_lat;
 	s->placement.lat = &s->frame_lat;
-	for (int i = 0; i < 2; i++)
+	for (unsigned i = 0; i < PERF_FLOOR_KINDS; i++) {
+		sk_hist_init(&s->floor_lat[i]);
+		s->bottom[i] = none;
 		s->bottom[i].lat = &s->floor_lat[i];
+	}
 }
 
 /* Opens the floors of a step: of the message under test, and of a frame of 64 bytes. */
@@ -151,8 +153,13 @@ side_report(const struct side *s, const struct perf_options *o, unsigned step, u
 	struct perf_report report = {.o = o, .step = step, .steps = steps};
 
 	report.real = s->real;
-	report.floor = *perf_better(o->test, &s->bottom[0], &s->bottom[1]);
-	report.stream = report.floor.lat == &s->floor_lat[1];
+	report.floor = s->bottom[0];
+	for (unsigned i = 1; i < PERF_FLOOR_KINDS; i++) {
+		if (!perf_is_better(o->test, &s->bottom[i], &report.floor))
+			continue;
+		report.floor = s->bottom[i];
+		report.floor_kind = i;
+	}
 	report.placement = sk_hist_quantile(&s->frame_lat, 0.5);
 	report.versus = s->versus;
 	report.errors = perf_mistakes(&s->end);

@@ -111,10 +111,29 @@ shape_of(const struct perf_options *o)
 	return o->transport == SAKER_FALCON ? falcon_shape(o) : iwarp_shape(o);
 }
 
-bool
-perf_floor_streams(const struct perf_options *o)
+unsigned
+perf_floor_kinds(const struct perf_options *o)
 {
-	return shape_of(o).piece >= PERF_STREAM_MIN;
+	uint32_t piece = shape_of(o).piece;
+
+	return 1 + (piece >= PERF_STREAM_MIN) + (piece >= PERF_STRING_MIN);
+}
+
+const char *
+perf_floor_kind(unsigned kind)
+{
+	static const char *const names[PERF_FLOOR_KINDS] = {"plain", "streaming", "string"};
+
+	return names[kind];
+}
+
+/* Returns the stores of a kind of the floor, a member of enum perf_pass or 0. */
+static unsigned
+stores_of(unsigned kind)
+{
+	static const unsigned stores[PERF_FLOOR_KINDS] = {0, PERF_PASS_STREAM, PERF_PASS_STRING};
+
+	return stores[kind];
 }
 
 /* ---- Memory: room, outgoing data, room, incoming data ---- */
@@ -239,7 +258,7 @@ put_piece(const struct perf_floor *f, struct perf_sums *frame, uint8_t *p, const
 	return p;
 }
 
-/* Writes a sealed packet from PSP's header on. The cipher has plain stores only: with streaming
+/* Writes a sealed packet from PSP's header on. The cipher has plain stores only: with other
  * ones, it writes to a buffer in the first-level cache, from which the packet is copied. Returns
  * the end of the packet. */
 static uint8_t *
@@ -535,11 +554,11 @@ lat_serve(struct perf_floor *f, uint32_t iters)
 }
 
 int
-perf_floor_run(struct perf_floor *f, uint32_t iters, bool stream, struct perf_figures *out)
+perf_floor_run(struct perf_floor *f, uint32_t iters, unsigned kind, struct perf_figures *out)
 {
 	uint64_t start;
 
-	f->stores = stream ? PERF_PASS_STREAM : 0;
+	f->stores = stores_of(kind);
 	send_signal(f);
 	stream_in(f);
 	start = eng_clock();
@@ -558,9 +577,9 @@ perf_floor_run(struct perf_floor *f, uint32_t iters, bool stream, struct perf_fi
 }
 
 int
-perf_floor_serve(struct perf_floor *f, uint32_t iters, bool stream)
+perf_floor_serve(struct perf_floor *f, uint32_t iters, unsigned kind)
 {
-	f->stores = stream ? PERF_PASS_STREAM : 0;
+	f->stores = stores_of(kind);
 	stream_in(f);
 	send_signal(f);
 	if (f->o->test == PERF_LAT) {

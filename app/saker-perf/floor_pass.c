@@ -2,7 +2,8 @@
 /*
  * One pass over the bytes. With carry-less multiplication in 512-bit registers, each register is
  * loaded once, stored, folded into the CRC and added to the checksum. Other processors take blocks
- * that fit into the first-level cache through ISA-L, a sum and a copy.
+ * that fit into the first-level cache through ISA-L, a sum and a copy. The string instruction
+ * copies behind a pass for the sums.
  *
  * The multipliers of the CRC are computed at start. To move 64 bits of a reflected message D bits
  * forward is to multiply them by x^(D+32) (the lower half of 128 bits) or x^(D-32) (the upper half)
@@ -70,7 +71,7 @@ move_register(struct lanes *l, uint8_t *dst, const uint8_t *src, unsigned how)
 
 	if (how & PERF_PASS_STREAM)
 		_mm512_stream_si512((void *)dst, v);
-	else
+	else if (!(how & PERF_PASS_STRING))
 		_mm512_storeu_si512(dst, v);
 	if (how & PERF_PASS_SUM)
 		add_register(l, v);
@@ -96,7 +97,8 @@ crc_of_register(__m512i v)
 	return (uint32_t)crc;
 }
 
-/* Copies `len` bytes, a multiple of a register's size and at least four of them. */
+/* Copies `len` bytes, a multiple of a register's size and at least four of them. With
+ * PERF_PASS_STRING, the caller copies them. */
 WIDE_INLINE void
 copy_wide(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_t len, unsigned how)
 {
@@ -140,6 +142,17 @@ copy_wide_as(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_t len, 
 		return;
 	case PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STREAM:
 		copy_wide(s, dst, src, len, PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STREAM);
+		return;
+	case PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STRING:
+		copy_wide(s, dst, src, len, PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STRING);
+		return;
+	case PERF_PASS_CRC | PERF_PASS_STRING:
+		copy_wide(s, dst, src, len, PERF_PASS_CRC | PERF_PASS_STRING);
+		return;
+	case PERF_PASS_SUM | PERF_PASS_STRING:
+		copy_wide(s, dst, src, len, PERF_PASS_SUM | PERF_PASS_STRING);
+		return;
+	case PERF_PASS_STRING:
 		return;
 	case PERF_PASS_CRC:
 		copy_wide(s, dst, src, len, PERF_PASS_CRC);
@@ -191,7 +204,7 @@ stream_block(uint8_t *dst, const uint8_t *src, size_t len)
 		_mm_stream_si128((void *)(dst + at), _mm_loadu_si128((const void *)(src + at)));
 }
 
-/* Copies a block, a multiple of a register's size. */
+/* Copies a block, a multiple of a register's size. With PERF_PASS_STRING, the caller copies it. */
 static void
 floor_copy_block(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_t len, unsigned how)
 {
@@ -202,7 +215,7 @@ floor_copy_block(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_t l
 		perf_pass_sum_long(s, src, len);
 	if (how & PERF_PASS_STREAM)
 		stream_block(dst, src, len);
-	else
+	else if (!(how & PERF_PASS_STRING))
 		memcpy(dst, src, len);
 }
 
@@ -219,6 +232,12 @@ copy_blocks(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_t len, u
 	}
 }
 
+static void
+copy_string(uint8_t *dst, const uint8_t *src, size_t len)
+{
+	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(len) : : "memory");
+}
+
 void
 perf_pass_copy_long(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_t len, unsigned how)
 {
@@ -226,13 +245,15 @@ perf_pass_copy_long(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_
 	/* A streaming store needs an aligned register. */
 	size_t lead = how & PERF_PASS_STREAM ? -(uintptr_t)dst % REGISTER : 0, n;
 
-	if (lead % 2 != 0 || len < PERF_STREAM_MIN) {
+	if (lead % 2 != 0 || len < (how & PERF_PASS_STRING ? PERF_STRING_MIN : PERF_STREAM_MIN)) {
 		how = sums;
 		lead = 0;
 	}
 	perf_pass_copy_short(s, dst, src, lead, sums);
 	n = (len - lead) / REGISTER * REGISTER;
 	(wide ? copy_wide_as : copy_blocks)(s, dst + lead, src + lead, n, how);
+	if (how & PERF_PASS_STRING)
+		copy_string(dst, src, n);
 	n += lead;
 	perf_pass_copy_short(s, dst + n, src + n, len - n, sums);
 }

@@ -11,13 +11,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PERF_LONG       256u /* bytes of a piece that is worth the wide registers */
-#define PERF_STREAM_MIN 512u /* bytes of a copy that may use streaming stores */
+#define PERF_LONG       256u  /* bytes of a piece that is worth the wide registers */
+#define PERF_STREAM_MIN 512u  /* bytes of a copy that may use streaming stores */
+#define PERF_STRING_MIN 4096u /* bytes of a copy that may use the string instruction */
 
 enum perf_pass {
 	PERF_PASS_CRC = 1,    /* computes the CRC */
 	PERF_PASS_SUM = 2,    /* computes the checksum */
 	PERF_PASS_STREAM = 4, /* writes past the caches; perf_pass_fence() publishes the bytes */
+	PERF_PASS_STRING = 8, /* computes the sums first, and then copies by `rep movsb` */
 };
 
 /* The state of both sums. They begin with PERF_SUMS, and continue from piece to piece. */

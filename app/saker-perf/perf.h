@@ -320,8 +320,8 @@ struct perf_floor {
 	const struct perf_options *o;
 	struct perf_shape shape;
 	struct perf_seal *seal; /* NULL unless packets are sealed */
-	uint8_t *scratch;       /* a sealed packet before its copy with streaming stores */
-	unsigned stores;        /* PERF_PASS_STREAM: the sender's stores bypass the caches */
+	uint8_t *scratch; /* a sealed packet before its copy with other stores than plain ones */
+	unsigned stores;  /* of the sender: 0, PERF_PASS_STREAM or PERF_PASS_STRING */
 	uint16_t port;
 	uint8_t *buf; /* outgoing and incoming data */
 	struct rte_mempool *pool;
@@ -329,16 +329,21 @@ struct perf_floor {
 	uint32_t npending;
 	uint64_t bad; /* frames and pieces with a wrong sum or ICV */
 };
-/* Returns whether streaming stores are an alternative for frames of this shape. */
-bool perf_floor_streams(const struct perf_options *o);
+/* Kinds of stores of the sender: plain and streaming ones, and the string instruction. */
+#define PERF_FLOOR_KINDS 3
+/* Returns the number of kinds that are alternatives for frames of this shape: 1 to
+ * PERF_FLOOR_KINDS. */
+unsigned perf_floor_kinds(const struct perf_options *o);
+/* Returns the name of a kind, a number below PERF_FLOOR_KINDS. */
+const char *perf_floor_kind(unsigned kind);
 /* Creates the frames in a pool with the name `pool`. */
 int perf_floor_open(
 	struct perf_floor *f, const struct perf_options *o, uint16_t port, const char *pool);
 /* Frees all of it. The other end has received all its frames. */
 void perf_floor_close(struct perf_floor *f);
-/* Measure up to `iters` messages, with streaming or with plain stores of the sender. */
-int perf_floor_run(struct perf_floor *f, uint32_t iters, bool stream, struct perf_figures *out);
-int perf_floor_serve(struct perf_floor *f, uint32_t iters, bool stream);
+/* Measure up to `iters` messages with the stores of a kind. */
+int perf_floor_run(struct perf_floor *f, uint32_t iters, unsigned kind, struct perf_figures *out);
+int perf_floor_serve(struct perf_floor *f, uint32_t iters, unsigned kind);
 
 /* Captures all frames of `port`, in both directions, to a file in pcap format. */
 int perf_pcap_open(uint16_t port, const char *path);
@@ -365,7 +370,7 @@ struct perf_report {
 	const struct perf_options *o; /* of the step */
 	unsigned step, steps;
 	struct perf_figures real, floor, versus; /* with `ns` 0: not measured */
-	bool stream;                             /* the floor is that of streaming stores */
+	unsigned floor_kind;                     /* of the floor, which is the best one */
 	uint64_t placement;  /* median of the floor of a 64-byte frame, or 0: not measured */
 	uint64_t connect_ns; /* perf_end.connect_ns */
 	uint64_t errors;
@@ -375,8 +380,8 @@ struct perf_report {
 };
 /* Prints the result of a step: the first one prints the heading, too. */
 void perf_report_print(const struct perf_report *r);
-/* Returns the better one of two results of the floor, of which the second may be unmeasured. */
-const struct perf_figures *perf_better(
+/* Returns whether `a`, which may be unmeasured, is a better result of the floor than `b`. */
+bool perf_is_better(
 	enum perf_test test, const struct perf_figures *a, const struct perf_figures *b);
 /* Prints a line of progress to stderr, unless --quiet. */
 void perf_progress(const struct perf_options *o, const char *fmt, ...)

@@ -8,14 +8,14 @@
 
 #include "perf.h"
 
-const struct perf_figures *
-perf_better(enum perf_test test, const struct perf_figures *a, const struct perf_figures *b)
+bool
+perf_is_better(enum perf_test test, const struct perf_figures *a, const struct perf_figures *b)
 {
-	if (b->ns == 0)
-		return a;
+	if (a->ns == 0)
+		return false;
 	if (test == PERF_LAT)
-		return sk_hist_quantile(b->lat, 0.5) < sk_hist_quantile(a->lat, 0.5) ? b : a;
-	return perf_mops(b) > perf_mops(a) ? b : a;
+		return sk_hist_quantile(a->lat, 0.5) < sk_hist_quantile(b->lat, 0.5);
+	return perf_mops(a) > perf_mops(b);
 }
 
 /* Returns the ratio of the measured operation to `other`, the floor or another operation. */
@@ -117,7 +117,7 @@ print_json_floor(const struct perf_report *r)
 	       "\"floor_mops\": %.4f, \"floor_stores\": \"%s\", \"frame_floor_ns\": %lu, "
 	       "\"ratio\": %.3f, ",
 		(unsigned long)quantile(&r->floor, 0.5), (unsigned long)quantile(&r->floor, 0.99),
-		perf_gbps(&r->floor), perf_mops(&r->floor), r->stream ? "streaming" : "plain",
+		perf_gbps(&r->floor), perf_mops(&r->floor), perf_floor_kind(r->floor_kind),
 		(unsigned long)r->placement, ratio(r, &r->floor));
 }
 
@@ -253,7 +253,7 @@ print_table(const struct perf_report *r)
 		report_print_row(r, perf_op_name(o->versus), &r->versus);
 	if (r->floor.ns)
 		printf("ratio      %12.3f   to the floor, with %s stores\n", ratio(r, &r->floor),
-			r->stream ? "streaming" : "plain");
+			perf_floor_kind(r->floor_kind));
 	if (r->versus.ns)
 		printf("ratio      %12.3f   to %s\n", ratio(r, &r->versus),
 			perf_op_name(o->versus));

@@ -82,9 +82,9 @@ check_copy(size_t len, size_t src_at, size_t dst_at, unsigned how)
 Test(perf_floor, a_pass_copies_and_sums_each_length, .init = setup, .fini = teardown)
 {
 	static const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 15, 64, 85, 255, 256, 257, 319, 320,
-		511, 512, 513, 575, 1023, 1448, 2048, 2049, 8192, 8948};
+		511, 512, 513, 575, 1023, 1448, 2048, 2049, 4095, 4096, 4097, 8192, 8948};
 
-	for (unsigned how = 0; how < 8; how++)
+	for (unsigned how = 0; how < 12; how++)
 		for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 			for (size_t at = 0; at < 66; at += 13)
 				check_copy(lengths[i], 66 - at, at, how);
