@@ -120,7 +120,7 @@ perf_floor_kinds(const struct perf_options *o)
 }
 
 const char *
-perf_floor_kind(unsigned kind)
+perf_floor_kind_name(unsigned kind)
 {
 	static const char *const names[PERF_FLOOR_KINDS] = {"plain", "streaming", "string"};
 

@@ -3,8 +3,7 @@
  * One pass over the bytes. With carry-less multiplication in 512-bit registers, each register is
  * loaded once, stored, folded into the CRC and added to the checksum. Other processors take blocks
  * that fit into the first-level cache through ISA-L, a sum (with AVX2 where they have it) and a
- * copy. The string instruction
- * copies behind a pass for the sums.
+ * copy. The string instruction copies behind a pass for the sums.
  *
  * The multipliers of the CRC are computed at start. To move 64 bits of a reflected message D bits
  * forward is to multiply them by x^(D+32) (the lower half of 128 bits) or x^(D-32) (the upper half)
@@ -138,42 +137,26 @@ copy_wide(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_t len, uns
 static WIDE_TARGET void
 copy_wide_as(struct perf_sums *s, uint8_t *dst, const uint8_t *src, size_t len, unsigned how)
 {
+#define COPY_AS(combination)                                                                       \
+	case combination:                                                                          \
+		copy_wide(s, dst, src, len, combination);                                          \
+		return
 	switch (how) {
-	case PERF_PASS_CRC | PERF_PASS_SUM:
-		copy_wide(s, dst, src, len, PERF_PASS_CRC | PERF_PASS_SUM);
+		COPY_AS(0);
+		COPY_AS(PERF_PASS_CRC);
+		COPY_AS(PERF_PASS_SUM);
+		COPY_AS(PERF_PASS_CRC | PERF_PASS_SUM);
+		COPY_AS(PERF_PASS_STREAM);
+		COPY_AS(PERF_PASS_CRC | PERF_PASS_STREAM);
+		COPY_AS(PERF_PASS_SUM | PERF_PASS_STREAM);
+		COPY_AS(PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STREAM);
+		COPY_AS(PERF_PASS_CRC | PERF_PASS_STRING);
+		COPY_AS(PERF_PASS_SUM | PERF_PASS_STRING);
+		COPY_AS(PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STRING);
+	default: /* no sum before the string instruction */
 		return;
-	case PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STREAM:
-		copy_wide(s, dst, src, len, PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STREAM);
-		return;
-	case PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STRING:
-		copy_wide(s, dst, src, len, PERF_PASS_CRC | PERF_PASS_SUM | PERF_PASS_STRING);
-		return;
-	case PERF_PASS_CRC | PERF_PASS_STRING:
-		copy_wide(s, dst, src, len, PERF_PASS_CRC | PERF_PASS_STRING);
-		return;
-	case PERF_PASS_SUM | PERF_PASS_STRING:
-		copy_wide(s, dst, src, len, PERF_PASS_SUM | PERF_PASS_STRING);
-		return;
-	case PERF_PASS_STRING:
-		return;
-	case PERF_PASS_CRC:
-		copy_wide(s, dst, src, len, PERF_PASS_CRC);
-		return;
-	case PERF_PASS_CRC | PERF_PASS_STREAM:
-		copy_wide(s, dst, src, len, PERF_PASS_CRC | PERF_PASS_STREAM);
-		return;
-	case PERF_PASS_SUM:
-		copy_wide(s, dst, src, len, PERF_PASS_SUM);
-		return;
-	case PERF_PASS_SUM | PERF_PASS_STREAM:
-		copy_wide(s, dst, src, len, PERF_PASS_SUM | PERF_PASS_STREAM);
-		return;
-	case PERF_PASS_STREAM:
-		copy_wide(s, dst, src, len, PERF_PASS_STREAM);
-		return;
-	default:
-		copy_wide(s, dst, src, len, 0);
 	}
+#undef COPY_AS
 }
 
 static WIDE_TARGET uint64_t

@@ -335,7 +335,7 @@ struct perf_floor {
  * PERF_FLOOR_KINDS. */
 unsigned perf_floor_kinds(const struct perf_options *o);
 /* Returns the name of a kind, a number below PERF_FLOOR_KINDS. */
-const char *perf_floor_kind(unsigned kind);
+const char *perf_floor_kind_name(unsigned kind);
 /* Creates the frames in a pool with the name `pool`. */
 int perf_floor_open(
 	struct perf_floor *f, const struct perf_options *o, uint16_t port, const char *pool);

@@ -117,7 +117,7 @@ print_json_floor(const struct perf_report *r)
 	       "\"floor_mops\": %.4f, \"floor_stores\": \"%s\", \"frame_floor_ns\": %lu, "
 	       "\"ratio\": %.3f, ",
 		(unsigned long)quantile(&r->floor, 0.5), (unsigned long)quantile(&r->floor, 0.99),
-		perf_gbps(&r->floor), perf_mops(&r->floor), perf_floor_kind(r->floor_kind),
+		perf_gbps(&r->floor), perf_mops(&r->floor), perf_floor_kind_name(r->floor_kind),
 		(unsigned long)r->placement, ratio(r, &r->floor));
 }
 
@@ -253,7 +253,7 @@ print_table(const struct perf_report *r)
 		report_print_row(r, perf_op_name(o->versus), &r->versus);
 	if (r->floor.ns)
 		printf("ratio      %12.3f   to the floor, with %s stores\n", ratio(r, &r->floor),
-			perf_floor_kind(r->floor_kind));
+			perf_floor_kind_name(r->floor_kind));
 	if (r->versus.ns)
 		printf("ratio      %12.3f   to %s\n", ratio(r, &r->versus),
 			perf_op_name(o->versus));

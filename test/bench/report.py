@@ -51,6 +51,7 @@ COUNT_ROWS = (
     ("instructions of an 8 B Write, Falcon", "write-falcon", 1600),
     ("instructions of a 64 B ping-pong, iWARP", "pong-iwarp", 3500),
     ("instructions of a 64 B ping-pong, Falcon", "pong-falcon", 4000),
+    ("instructions of an 8 B Read, iWARP", "read-iwarp", None),
     ("instructions of an 8 B Read, Falcon", "read-falcon", None),
     ("instructions of an 8 B FetchAdd, Falcon", "fetch-add-falcon", None),
 )

@@ -396,9 +396,9 @@ Test(engine_stage_turns, a_limit_of_an_instance_holds_for_all_its_users, .init =
 
 /* ---- Received messages */
 
-/* Counts a message where qp->control points to, as one with an answer of message_len bytes.
- * `requests`: whether it is a request of the peer. */
-static bool requests;
+static bool requests; /* whether the messages are requests of the peer */
+
+/* Counts a message where qp->control points to, as one with an answer of message_len bytes. */
 static void
 reads_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 {
