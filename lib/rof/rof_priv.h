@@ -323,7 +323,7 @@ void rof_op_put(struct rof_stage *st, struct rof_op *op);
 /* Fails the QP: flush, ERR, ops->close. */
 void rof_fail(struct rof_qp *q, enum rof_reason reason);
 /* Fails the QP for an invalid request of the peer. The connection stays until the peer closes it,
- * so that the NACK arrives. */
+ * so that the NACK arrives, and the refusals of the pulls that wait (rof_parked.c). */
 void rof_fail_target(struct rof_qp *q, enum rof_reason reason);
 
 /* ---- rof_tx*.c ---- */

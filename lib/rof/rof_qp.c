@@ -141,8 +141,10 @@ rof_fail(struct rof_qp *q, enum rof_reason reason)
 void
 rof_fail_target(struct rof_qp *q, enum rof_reason reason)
 {
-	if (q->phase == ROF_PHASE_OPEN)
-		enter_error(q, (int)reason);
+	if (q->phase != ROF_PHASE_OPEN)
+		return;
+	enter_error(q, (int)reason);
+	rof_parked_run(q->c);
 }
 
 void

@@ -345,30 +345,23 @@ overtook(const struct rof_chan *c, const struct rof_in *in)
 	       sn_check(c, in->h.sn) == ROF_NONE && opcode_fits(c, in);
 }
 
-/* Executes a pull that has waited. Returns false when pages are missing. */
-static bool
+/* Executes a pull that has waited. Returns ROF_NO_PAGE, and has changed nothing, when pages are
+ * missing; otherwise the pull has its answer. */
+static enum rof_reason
 parked_execute(struct rof_chan *c, struct rof_in *in)
 {
-	bool open = c->rc != NULL && c->rc->phase == ROF_PHASE_OPEN;
 	enum rof_reason reason = ROF_QP_STATE;
 	uint8_t nak;
 
-	if (open)
+	if (c->rc != NULL && c->rc->phase == ROF_PHASE_OPEN)
 		reason = rof_xrc_use(c->rc, in->h.xrc_srq) ? rof_rx_pull(c->rc, in, &nak)
 							   : ROF_XRC_SRQ;
 	if (reason == ROF_NO_PAGE)
-		return false;
-	if (reason != ROF_NONE) {
-		rof_count(c->st, reason);
+		return reason;
+	if (reason != ROF_NONE)
 		rof_pull_refuse(c, in); /* it has a reserved buffer */
-	}
 	post_answer(c, ROF_MSG_DATA, in->rsn, in->answer);
-	if (reason != ROF_NONE && open) {
-		c->rc->info.naks_out++;
-		if (c->p.errors == ROF_ERRORS_VERBS)
-			rof_fail_target(c->rc, reason);
-	}
-	return true;
+	return reason;
 }
 
 void
@@ -377,11 +370,19 @@ rof_parked_run(struct rof_chan *c)
 	struct rof_in *in;
 
 	while ((in = rof_parked_next(c)) != NULL) {
-		if (!parked_execute(c, in)) {
-			rof_count(c->st, ROF_NO_PAGE);
+		bool open = c->rc != NULL && c->rc->phase == ROF_PHASE_OPEN;
+		enum rof_reason reason = parked_execute(c, in);
+
+		if (reason != ROF_NONE)
+			rof_count(c->st, reason);
+		if (reason == ROF_NO_PAGE)
 			return;
-		}
 		rof_parked_remove(c);
+		if (reason == ROF_NONE || !open)
+			continue;
+		c->rc->info.naks_out++;
+		if (c->p.errors == ROF_ERRORS_VERBS)
+			rof_fail_target(c->rc, reason);
 	}
 }
 
@@ -468,6 +469,7 @@ rof_rx_request(struct rof_chan *c, const struct fa_delivery *d)
 		datagram(c, &in);
 	} else if (misdirected(c, &in)) {
 		rof_parked_run(c);
+		rof_recvs_complete(c->rc);
 	} else if (overtook(c, &in)) {
 		rof_rx_park(c, &in, d);
 	} else {

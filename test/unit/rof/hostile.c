@@ -544,6 +544,58 @@ Test(rof_hostile, the_receive_in_error_tells_why_the_qp_ends_rof_6_3)
 	}
 }
 
+/* Falcon 8.5.3.5: a pull that was taken is answered, also when the request that it has overtaken
+ * never arrives, because the QP ends: with a request in error, with a receive in error, with
+ * headers that are none, or with the pull before it. */
+Test(rof_hostile, a_pull_that_waits_is_refused_when_the_qp_ends_rof_6_3)
+{
+	for (unsigned row = 0; row < 4; row++) {
+		struct wire_rof h = read_request(0, 8);
+
+		script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_VERBS);
+		script_recv(&s, 0, 0, 64);
+		h.sn = 4;
+		script_request(&s, FA_PULL, &h, 0);
+		h.sn = 2;
+		h.rkey ^= row == 3;
+		script_request(&s, FA_PULL, &h, 0);
+		cr_assert_eq(s.pulls_taken, 2);
+		h = row == 1 ? send(ROF_SEND_ONLY_INV, 1, 0, 8) : write_only(0, 8);
+		h.sn = row == 0 ? 3 : 1;
+		h.inv_rkey = 0x12345678;
+		h.rkey ^= row == 0;
+		if (row == 2)
+			script_raw(&s, FA_PUSH, 0, "none", 4);
+		else
+			script_request(&s, FA_PUSH, &h, 8);
+		cr_assert_eq(s.errors, 1, "%u", row);
+		cr_assert_eq(s.closed, false, "%u: the refusals must arrive", row);
+		cr_assert_null(s.c->parked, "%u", row);
+		cr_assert_eq(s.answers, 2, "%u: %u", row, s.answers);
+		fini();
+	}
+}
+
+/* The sequence number of a request for another QP is this connection's (6.9). */
+Test(rof_hostile, a_message_behind_a_misdirected_request_completes_rof_8_2)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	script_recv(&s, 0, 0, 64);
+	h = send(ROF_SEND_ONLY, 1, 0, 8);
+	h.sn = 2;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert_eq(s.nrecv, 0, "the one before it is missing");
+	h = write_only(0, 8);
+	h.sn = 1;
+	h.dest_qp = SCRIPT_QPN + 1;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert_eq(s.nrecv, 1);
+	cr_assert_eq(s.recv_wc[0].status, RD_SUCCESS);
+	fini();
+}
+
 /* A void message has the length of the intended one; its address need not fit. */
 Test(rof_hostile, a_void_write_with_immediate_is_not_checked_as_a_whole_rof_8_2)
 {
