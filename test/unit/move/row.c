@@ -183,8 +183,10 @@ ends_stop(void)
 void
 end_attach(struct end *e, const char *name)
 {
-	e->name = name;
-	cr_assert_eq(saker_open(served.path, name, &e->s), 0, "%s", saker_error());
+	static unsigned ends;
+
+	snprintf(e->name, sizeof(e->name), "%s-%u", name, ends++);
+	cr_assert_eq(saker_open(served.path, e->name, &e->s), 0, "%s", saker_error());
 	cr_assert_eq(saker_pd_create(e->s, &e->pd), 0, "%s", saker_error());
 }
 
@@ -202,14 +204,19 @@ ends_are(unsigned n)
 	cr_assert_fail("%u programs are attached, and not %u", t.clients, n);
 }
 
+/* Looks in the table of places: the control stage's thread keeps moving the clients of its lists.
+ */
 static const struct ctl_client *
 client_of(const struct end *e)
 {
-	const struct ctl_client *cl;
+	const struct eng_control *c = served.s->control;
 
-	TAILQ_FOREACH (cl, &served.s->control->all, all)
-		if (strcmp(cl->eng.name, e->name) == 0)
+	for (unsigned i = 0; i < c->cfg->limits.clients; i++) {
+		const struct ctl_client *cl = __atomic_load_n(&c->clients[i], __ATOMIC_ACQUIRE);
+
+		if (cl != NULL && strcmp(cl->eng.name, e->name) == 0)
 			return cl;
+	}
 	cr_assert_fail("%s is not attached", e->name);
 	return NULL;
 }

@@ -87,7 +87,7 @@ void part_has_holders(const struct part *p, unsigned n);
 
 /* A program that has attached. */
 struct end {
-	const char *name;
+	char name[24];
 	struct saker *s;
 	struct saker_pd *pd;
 };
@@ -95,6 +95,7 @@ struct end {
 void ends_start(void);
 /* Waits until all programs have left, and checks that nothing is left of them. */
 void ends_stop(void);
+/* Attaches with a name that begins with `name`, and that no other program has had. */
 void end_attach(struct end *e, const char *name);
 /* Waits until `n` programs are attached. */
 void ends_are(unsigned n);
