@@ -13,6 +13,9 @@
 #include "../../base/mem.h"
 
 #define FEW 14 /* connections of a destination without a bitmap */
+/* Of eng_lports_jump(): 65536 divided by the golden ratio, and odd. The first n multiples of it
+ * divide the range into parts of which none is much shorter than the n-th part of the range. */
+#define JUMP 40503u
 
 struct eng_lports_dest {
 	struct eng_lports_dest *next; /* in its bucket */
@@ -215,5 +218,5 @@ eng_lports_choose(
 void
 eng_lports_jump(struct eng_lports *l)
 {
-	sk_random(&l->next, sizeof(l->next));
+	l->next = (uint16_t)((uint16_t)(++l->jumps * JUMP) * range_of(l) >> 16);
 }

@@ -19,6 +19,7 @@ struct eng_lports {
 	struct sk_key key;               /* of the hash, and of the offsets of RFC 6056 */
 	uint16_t min, max;               /* the range of local ports */
 	uint16_t next;                   /* the counter of RFC 6056, section 3.3.3 */
+	uint16_t jumps;                  /* calls of eng_lports_jump() */
 	uint32_t mask;                   /* number of buckets - 1 */
 	struct eng_lports_dest **bucket; /* lists of the destinations, by hash */
 };
@@ -40,8 +41,9 @@ void eng_lports_del(struct eng_lports *l, const struct tcp_tuple *tuple);
  * another stage. */
 uint16_t eng_lports_choose(
 	struct eng_lports *l, const struct tcp_tuple *tuple, eng_lports_free *is_free, void *ctx);
-/* Lets the next search begin at a random port. Ports that follow each other differ in few bits, of
- * which the peer's RSS may not make each of its queues. */
+/* Lets the next search begin far from the last ones. Ports that follow each other differ in few
+ * bits, of which the peer's RSS may not make each of its queues. A random port could be one that
+ * was freed a moment ago, whose last connection the peer keeps in TIME-WAIT. */
 void eng_lports_jump(struct eng_lports *l);
 
 #endif

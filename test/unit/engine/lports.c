@@ -192,3 +192,20 @@ Test(engine_lports, a_jump_changes_all_bits_of_the_next_port)
 	}
 	cr_assert_eq(set & clear, RANGE - 1, "0x%04x", set & clear);
 }
+
+/* The peer keeps a connection that it has closed in TIME-WAIT (RFC 9293 3.6.1), where a port that
+ * is used again at once costs a retransmission of its SYN. */
+Test(engine_lports, a_port_that_was_freed_does_not_come_back_within_some_jumps)
+{
+	struct tcp_tuple t = dest("10.0.0.2", 7000);
+	bool used[RANGE] = {false};
+
+	homes = 64; /* there are 256 ports for this stage */
+	for (unsigned i = 0; i < 96; i++) {
+		eng_lports_jump(&l);
+		cr_assert_neq(take(&t), 0);
+		cr_assert_not(used[t.lport - MIN], "port %u, jump %u", t.lport, i);
+		used[t.lport - MIN] = true;
+		eng_lports_del(&l, &t);
+	}
+}
