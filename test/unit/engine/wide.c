@@ -19,7 +19,7 @@
 static void
 eal(void)
 {
-	char *args[] = {"test", "--no-huge", "--no-shconf", "--no-pci", "-m", "640", "-l", "0",
+	char *args[] = {"test", "--no-huge", "--no-shconf", "--no-pci", "-m", "1024", "-l", "0",
 		"--no-telemetry", "--log-level=error"};
 
 	cr_assert_geq(rte_eal_init(SK_ARRAY_LEN(args), args), 0);
@@ -35,7 +35,10 @@ wide(struct eng_config *cfg, int node)
 	cfg->ntransports = cfg->nstages = stages[node];
 	cfg->limits.qps = cfg->limits.client_qps = 256;
 	cfg->limits.client_cqs = 16; /* each stage has an event ring with room for all CQs */
-	cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = 256;
+	/* The ports receive into those of stage 0, which hands a copy of each ARP to each stage:
+	 * all stages ask for the same neighbours at the same time. */
+	cfg->limits.rx_mbufs = 1024;
+	cfg->limits.tx_mbufs = 256;
 	/* Each transport stage has a table for so many. */
 	cfg->tcp.max_half_open = cfg->tcp.max_time_wait = 64;
 }
