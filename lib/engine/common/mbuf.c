@@ -11,9 +11,11 @@
 
 #include <rte_errno.h>
 
+#include "../../base/mem.h"
 #include "../../wire/wire.h"
+#include "turns.h"
 
-#define CACHE_MAX        64
+#define CACHE_MAX        64u
 #define BULK             32 /* mbufs that return to their pool together */
 #define FPDU_TAGGED_HEAD 16 /* bytes: MPA length and DDP tagged header (RFC 5044, RFC 5041) */
 
@@ -27,30 +29,43 @@ static struct waiting {
 	struct rte_mempool *mp;
 } * waiting;
 
+/* Creates a pool. `ops` is the handler, or NULL for DPDK's own. */
+static struct rte_mempool *
+pool_create(const char *kind, unsigned instance, unsigned index, uint32_t count, uint32_t cache,
+	uint32_t room, int socket, const char *ops)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
+		return NULL;
+	snprintf(name, sizeof(name), "sk%u_%s%u", instance, kind, index);
+	return rte_pktmbuf_pool_create_by_ops(name, count, cache, sizeof(union eng_mbuf_priv),
+		(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket, ops);
+}
+
 struct rte_mempool *
 eng_pool_create(const char *kind, unsigned instance, unsigned index, uint32_t count, uint32_t room,
 	int socket)
 {
-	char name[RTE_MEMPOOL_NAMESIZE];
-	uint32_t cache = count / 8;
+	uint32_t cache = SK_MIN(count / 8, CACHE_MAX);
 	struct rte_mempool *mp;
 
-	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
-		return NULL;
-	if (cache > CACHE_MAX)
-		cache = CACHE_MAX;
-	snprintf(name, sizeof(name), "sk%u_%s%u", instance, kind, index);
 	/*
 	 * "stack" is last in, first out: an mbuf that another lcore freed is allocated again while
 	 * it is still in a processor cache. A ring would cycle through the whole pool, and each
 	 * frame would begin with cache misses.
 	 */
-	mp = rte_pktmbuf_pool_create_by_ops(name, count, cache, sizeof(union eng_mbuf_priv),
-		(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket, "stack");
+	mp = pool_create(kind, instance, index, count, cache, room, socket, "stack");
 	if (mp == NULL && rte_errno == EINVAL) /* DPDK was built without "stack" */
-		mp = rte_pktmbuf_pool_create(name, count, cache, sizeof(union eng_mbuf_priv),
-			(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket);
+		mp = pool_create(kind, instance, index, count, cache, room, socket, NULL);
 	return mp;
+}
+
+struct rte_mempool *
+eng_turns_create(const char *kind, unsigned instance, unsigned index, uint32_t count, uint32_t room,
+	int socket)
+{
+	return pool_create(kind, instance, index, count, 0, room, socket, eng_turns_ops);
 }
 
 static unsigned

@@ -54,6 +54,9 @@ eng_fbuf_returned(struct fa_buf *buf)
 	return &((union eng_mbuf_priv *)buf)->held.to;
 }
 
+/* Returns a pool as eng_pool_create() does, whose mbufs take turns (turns.c). */
+struct rte_mempool *eng_turns_create(const char *kind, unsigned instance, unsigned index,
+	uint32_t count, uint32_t room, int socket);
 /* Returns a record of 0 bytes in an mbuf of `mp`, or NULL when the pool is empty. */
 struct tcp_rec *eng_rec_alloc(struct rte_mempool *mp);
 void eng_rec_free(struct tcp_rec *chain);

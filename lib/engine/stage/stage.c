@@ -6,11 +6,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ethdev.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
 #include "../../base/mem.h"
+#include "../../rof/exchange.h"
 #include "../common/pages.h"
+
+#define LONG_RECORD 4096 /* bytes */
+
+/* Returns whether a port passes the mbufs themselves to its peer, which may be on another lcore. */
+static bool
+has_ring_port(const struct eng_config *cfg)
+{
+	struct rte_eth_dev_info info;
+
+	for (unsigned i = 0; i < cfg->nports; i++)
+		if (rte_eth_dev_info_get(cfg->ports[i].port_id, &info) == 0 &&
+			strcmp(info.driver_name, "net_ring") == 0)
+			return true;
+	return false;
+}
+
+/* Creates the pool of records and payloads. Long ones take turns if another lcore reads them. A
+ * port that copies or uses DMA, and the cipher of sealed payloads, are faster with the mbuf that
+ * was freed last. */
+static struct rte_mempool *
+store_create(const struct eng_stage *s)
+{
+	const struct eng_config *cfg = &s->e->cfg;
+	bool sealed = cfg->falcon.enabled && (cfg->falcon.psps & ROFX_PSP_KEYED) != 0;
+	bool turns = s->record_room >= LONG_RECORD && !sealed && has_ring_port(cfg);
+
+	return (turns ? eng_turns_create : eng_pool_create)(
+		"store", s->e->id, s->index, cfg->limits.tx_mbufs, s->record_room, cfg->socket_id);
+}
 
 static int
 alloc_tables(struct eng_stage *s)
@@ -27,8 +58,7 @@ alloc_tables(struct eng_stage *s)
 	s->free_index = calloc(s->nqps, sizeof(s->free_index[0]));
 	s->cold = calloc(cfg->limits.clients + 1, sizeof(s->cold[0]));
 	s->notices = calloc(ENG_CTL_NOTICES, sizeof(s->notices[0]));
-	s->store = eng_pool_create(
-		"store", s->e->id, s->index, cfg->limits.tx_mbufs, s->record_room, cfg->socket_id);
+	s->store = store_create(s);
 	if (s->qps == NULL || s->free_index == NULL || s->cold == NULL || s->notices == NULL ||
 		s->store == NULL || eng_rounds_init(s) < 0 || eng_records_init(s) < 0 ||
 		eng_share_init(&s->notice_share, &cfg->limits, ENG_CTL_NOTICES, 1) < 0)
