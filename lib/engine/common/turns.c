@@ -14,12 +14,9 @@
 #include <errno.h>
 
 #include <rte_malloc.h>
-#include <rte_mempool.h>
 #include <rte_ring.h>
 
 #include "../../base/mem.h"
-
-const char eng_turns_ops[] = "saker_turns";
 
 struct turns {
 	struct rte_ring *turn, *rest;
@@ -98,7 +95,7 @@ turns_count(const struct rte_mempool *mp)
 	return rte_ring_count(t->turn) + rte_ring_count(t->rest);
 }
 
-static struct rte_mempool_ops turns_ops = {
+const struct rte_mempool_ops eng_turns_ops = {
 	.name = "saker_turns",
 	.alloc = turns_alloc,
 	.free = turns_free,
@@ -107,4 +104,4 @@ static struct rte_mempool_ops turns_ops = {
 	.get_count = turns_count,
 };
 
-RTE_MEMPOOL_REGISTER_OPS(turns_ops)
+RTE_MEMPOOL_REGISTER_OPS(eng_turns_ops)

@@ -204,8 +204,7 @@ ends_are(unsigned n)
 	cr_assert_fail("%u programs are attached, and not %u", t.clients, n);
 }
 
-/* Looks in the table of places: the control stage's thread keeps moving the clients of its lists.
- */
+/* Looks in the table of places, since the control stage's thread moves the clients of its lists. */
 static const struct ctl_client *
 client_of(const struct end *e)
 {
