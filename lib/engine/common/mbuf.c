@@ -65,7 +65,7 @@ struct rte_mempool *
 eng_turns_create(const char *kind, unsigned instance, unsigned index, uint32_t count, uint32_t room,
 	int socket)
 {
-	return pool_create(kind, instance, index, count, 0, room, socket, eng_turns_ops.name);
+	return pool_create(kind, instance, index, count, 0, room, socket, eng_turns_ops());
 }
 
 static unsigned

@@ -12,8 +12,10 @@
 #include "turns.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #include <rte_malloc.h>
+#include <rte_mempool.h>
 #include <rte_ring.h>
 
 #include "../../base/mem.h"
@@ -95,7 +97,7 @@ turns_count(const struct rte_mempool *mp)
 	return rte_ring_count(t->turn) + rte_ring_count(t->rest);
 }
 
-const struct rte_mempool_ops eng_turns_ops = {
+static const struct rte_mempool_ops turns_ops = {
 	.name = "saker_turns",
 	.alloc = turns_alloc,
 	.free = turns_free,
@@ -104,4 +106,17 @@ const struct rte_mempool_ops eng_turns_ops = {
 	.get_count = turns_count,
 };
 
-RTE_MEMPOOL_REGISTER_OPS(eng_turns_ops)
+static void
+turns_register(void)
+{
+	rte_mempool_register_ops(&turns_ops);
+}
+
+const char *
+eng_turns_ops(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, turns_register);
+	return turns_ops.name;
+}

@@ -14,6 +14,7 @@
 
 static struct rte_mempool *pool;
 static void *taken[COUNT];
+static uint32_t handlers; /* in DPDK's table, before the pool was created */
 
 static void
 eal(void)
@@ -22,6 +23,7 @@ eal(void)
 		"--no-telemetry", "--log-level=error"};
 
 	cr_assert_geq(rte_eal_init(SK_ARRAY_LEN(args), args), 0);
+	handlers = rte_mempool_ops_table.num_ops;
 	pool = eng_turns_create("turns", 0, 0, COUNT, ROOM, SOCKET_ID_ANY);
 	cr_assert_not_null(pool);
 }
@@ -44,6 +46,14 @@ use_one(void)
 	cr_assert_not_null(m);
 	rte_pktmbuf_free(m);
 	return m;
+}
+
+Test(engine_turns, the_handlers_of_dpdk_keep_their_indices)
+{
+	cr_assert_eq(pool->ops_index, (int32_t)handlers, "%d of %u", pool->ops_index, handlers);
+	for (uint32_t i = 0; i < handlers; i++)
+		cr_assert_str_neq(rte_mempool_ops_table.ops[i].name, eng_turns_ops());
+	cr_assert_eq(rte_mempool_ops_table.num_ops, handlers + 1, "it is registered once");
 }
 
 Test(engine_turns, mbufs_of_some_megabytes_take_turns)
