@@ -302,6 +302,14 @@ step_raw(struct conn *c, struct input *in)
 		close(fds[i]);
 }
 
+/* Adds `n` to the eventfd of the doorbell. */
+static void
+ring(struct conn *c, uint64_t n)
+{
+	if (c->bell >= 0 && write(c->bell, &n, sizeof(n)) < 0)
+		CLAIM(errno == EAGAIN); /* its counter is full */
+}
+
 /* Sends a command: a domain, a region in the memory that was passed last, or its removal. */
 static void
 step_command(struct conn *c, struct input *in)
@@ -309,7 +317,6 @@ step_command(struct conn *c, struct input *in)
 	static const uint16_t ops[] = {
 		SHM_PD_CREATE, SHM_MR_CREATE, SHM_REGION_DROP, SHM_MR_DESTROY, SHM_CQ_CREATE};
 	struct shm_msg m = {.op = ops[next(in) % SK_ARRAY_LEN(ops)]};
-	static const uint8_t one = 1;
 
 	if (c->home == NULL)
 		return;
@@ -324,20 +331,25 @@ step_command(struct conn *c, struct input *in)
 		memcpy((uint8_t *)shm_prod_entry(&c->cmd) + 4, (uint8_t *)&m + 4, sizeof(m) - 4);
 		shm_prod_push(&c->cmd);
 	}
-	if (send(c->bell, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		sched_yield();
+	ring(c, 1);
 	turns(32); /* the control stage runs in every 16th turn */
 }
 
+/* Rings the doorbell many times, fills or reads its eventfd, and takes a wake-up. Operands: [how
+ * and number of rings] */
 static void
 step_wake(struct conn *c, struct input *in)
 {
-	uint8_t junk[64] = {0};
+	unsigned how = next(in);
+	uint64_t count;
 
-	for (unsigned n = next(in) % 64u; n > 0 && c->bell >= 0; n--)
-		if (send(c->bell, junk, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-			break;
-	if (c->wake >= 0 && recv(c->wake, junk, sizeof(junk), MSG_DONTWAIT) < 0)
+	for (unsigned n = how % 64; n > 0; n--)
+		ring(c, 1);
+	if (how & 64)
+		ring(c, UINT64_MAX - 1); /* further writes fail */
+	if (how & 128 && c->bell >= 0 && read(c->bell, &count, sizeof(count)) < 0)
+		CLAIM(errno == EAGAIN);
+	if (c->wake >= 0 && recv(c->wake, &count, sizeof(count), MSG_DONTWAIT) < 0)
 		turns(1);
 }
 
@@ -351,20 +363,23 @@ step_scribble(struct conn *c, struct input *in)
 	turns(TURNS);
 }
 
-/* Returns the number of sockets and memfds that are open. libFuzzer opens pipes at any time. */
+/* Returns the number of sockets, memfds and eventfds that are open. libFuzzer opens pipes at any
+ * time. */
 static unsigned
 descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
+	static const char *const kinds[] = {"socket:", "/memfd:", "anon_inode:[eventfd]"};
 	const struct dirent *f;
 	unsigned n = 0;
 
 	CLAIM(d != NULL);
 	while ((f = readdir(d)) != NULL) {
-		char at[16] = "";
+		char at[32] = "";
 
 		if (readlinkat(dirfd(d), f->d_name, at, sizeof(at) - 1) > 0)
-			n += strncmp(at, "socket:", 7) == 0 || strncmp(at, "/memfd:", 7) == 0;
+			for (unsigned i = 0; i < SK_ARRAY_LEN(kinds); i++)
+				n += strncmp(at, kinds[i], strlen(kinds[i])) == 0;
 	}
 	closedir(d);
 	return n;
