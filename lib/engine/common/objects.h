@@ -63,7 +63,7 @@ struct eng_client {
 	char name[SHM_NAME_MAX];
 	uint8_t *home;             /* mapped home region */
 	struct shm_header *header; /* written when the client attaches, never read */
-	int wake_fd;               /* eventfd that wakes the client, or -1 */
+	int wake_fd;               /* socket that wakes the client, or -1 */
 	/* Atomic. The client is removed (after SIGBUS, an invalid entry, or its end): no stage
 	 * polls its rings any more. */
 	bool dead;
