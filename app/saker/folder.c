@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../lib/shm/shm_sock.h"
 #include "saker.h"
 
 void

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../lib/rof/rof.h"
+#include "../../lib/shm/shm_sock.h"
 #include "../../lib/wire/wire.h"
 #include "settings_priv.h"
 #include "values.h"

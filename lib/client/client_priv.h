@@ -15,8 +15,9 @@
 #include "../base/spin.h"
 #include "../move/move.h"
 #include "../saker/saker.h"
-#include "../shm/shm.h"
+#include "../shm/shm_msg.h"
 #include "../shm/shm_ring.h"
+#include "../shm/shm_sock.h"
 #include "path.h"
 
 /* ---- Objects ---- */

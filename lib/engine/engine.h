@@ -18,7 +18,7 @@
 #include "../falcon/rue.h"
 #include "../net/net.h"
 #include "../rdma/latency.h"
-#include "../shm/shm.h"
+#include "../shm/shm_msg.h"
 #include "../tcp/tcp.h"
 
 #define ENG_MAX_PORTS      16

@@ -4,7 +4,7 @@
 #define SAKER_SHM_MODES_H
 
 #include "../conf/conf.h"
-#include "shm.h"
+#include "shm_msg.h"
 
 /* The words for enum shm_ordering, for enum shm_errors (without the values 0 and ..._ANY), for the
  * numbers of flows, and for enum psp_version. The versions begin with the strongest, in the order

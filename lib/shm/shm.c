@@ -5,7 +5,7 @@
  * inside the region. Client and engine both use these functions, so that their layouts cannot
  * differ.
  */
-#include "shm.h"
+#include "shm_msg.h"
 
 #include <errno.h>
 #include <string.h>

@@ -25,6 +25,7 @@
 #include "../../lib/base/mem.h"
 #include "../../lib/engine/engine.h"
 #include "../../lib/shm/shm_ring.h"
+#include "../../lib/shm/shm_sock.h"
 #include "fuzz.h"
 
 #define CONNS   4

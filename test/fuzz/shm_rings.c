@@ -6,6 +6,7 @@
  */
 #include <saker/saker.h>
 
+#include "../../lib/shm/shm_msg.h"
 #include "../../lib/shm/shm_ring.h"
 #include "fuzz.h"
 

@@ -9,6 +9,7 @@
 
 #include <saker/saker.h>
 
+#include "../../lib/shm/shm_msg.h"
 #include "../../lib/shm/shm_ring.h"
 
 #define MINI_OBJS 32

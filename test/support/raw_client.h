@@ -14,7 +14,9 @@
 #include <stdint.h>
 
 #include "../../lib/shm/shm_bar.h"
+#include "../../lib/shm/shm_msg.h"
 #include "../../lib/shm/shm_ring.h"
+#include "../../lib/shm/shm_sock.h"
 
 #define RAW_EVENTS 64 /* events that wait while a command waits for its reply */
 /* A client's memory begins at this address of its own invention, which is not 0. */

@@ -15,7 +15,7 @@
 #include "../../iwarp/mpa.h"
 #include "../../net/net.h"
 #include "../../rof/rof.h"
-#include "../../shm/shm.h"
+#include "../../shm/shm_msg.h"
 #include "../../tcp/tcp.h"
 
 /* The transports. Each stage uses the value as the index into its table of transports. Clients use

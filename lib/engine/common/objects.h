@@ -11,7 +11,7 @@
 
 #include "../../base/wheel.h"
 #include "../../rdma/rdma.h"
-#include "../../shm/shm.h"
+#include "../../shm/shm_msg.h"
 #include "../../shm/shm_ring.h"
 #include "../engine.h"
 

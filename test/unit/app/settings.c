@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 
+#include "../../../lib/shm/shm_sock.h"
 #include "settings_rig.h"
 
 TestSuite(app_settings, .init = settings_setup, .fini = settings_teardown);

@@ -9,7 +9,9 @@
 
 #include <saker/saker.h>
 
+#include "../../../lib/shm/shm_msg.h"
 #include "../../../lib/shm/shm_ring.h"
+#include "../../../lib/shm/shm_sock.h"
 
 #define FAKE_OBJS   64
 #define FAKE_STAGES 3

@@ -17,6 +17,7 @@
 
 #include "../../../lib/engine/control/core/core.h"
 #include "../../../lib/engine/control/attach/socket_users.h"
+#include "../../../lib/shm/shm_sock.h"
 #include "served.h"
 
 static struct script *s;

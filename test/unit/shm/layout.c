@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../lib/shm/shm.h"
+#include "../../../lib/shm/shm_msg.h"
 
 Test(shm_layout, strides_hold_what_was_asked_and_no_more_than_an_entry)
 {

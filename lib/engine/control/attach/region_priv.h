@@ -4,6 +4,7 @@
 #ifndef SAKER_ENGINE_REGION_PRIV_H
 #define SAKER_ENGINE_REGION_PRIV_H
 
+#include "../../../shm/shm_sock.h"
 #include "../core/core.h"
 
 /* Creates and maps a sealed memfd of at least `size` bytes, all 0. If `huge`, it uses huge pages

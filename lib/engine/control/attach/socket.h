@@ -3,6 +3,7 @@
 #ifndef SAKER_ENGINE_SOCKET_H
 #define SAKER_ENGINE_SOCKET_H
 
+#include "../../../shm/shm_sock.h"
 #include "../core/core.h"
 
 /* Time (ns) after which the socket's thread closes a connection without a HELLO. */

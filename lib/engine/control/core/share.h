@@ -8,7 +8,7 @@
 #define SAKER_ENGINE_CONTROL_SHARE_H
 
 #include "../../../base/share.h"
-#include "../../../shm/shm.h"
+#include "../../../shm/shm_msg.h"
 #include "../../engine.h"
 
 enum ctl_pool {
