@@ -184,8 +184,7 @@ take_bells(struct eng_stage *s, struct eng_client_stage *cs, unsigned most)
 		n++;
 	}
 	shm_take_publish(&cs->doorbell);
-	cs->round.credit -= n * ENG_COST_VISIT;
-	cs->user->round.credit -= n * ENG_COST_VISIT;
+	eng_round_owe(cs, (int64_t)n * ENG_COST_VISIT);
 	return n;
 }
 

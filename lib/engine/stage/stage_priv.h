@@ -258,8 +258,11 @@ void eng_qp_deactivate(struct eng_stage *s, struct eng_qp *qp);
  * user's, and the QPs of a client take turns. `unsent` is that of eng_stage_poll(). Returns whether
  * there were any. */
 bool eng_qps_run(struct eng_stage *s, bool unsent);
-/* Subtracts s->spent, the work of a received message or of a command, from the credit of the QP's
- * client, and resets it. The limits of rates do not count it. */
+/* Subtracts a cost outside the turns of a client from its credit and that of its user. Both keep as
+ * much that their next turn serves a QP. */
+void eng_round_owe(struct eng_client_stage *cs, int64_t cost);
+/* Subtracts s->spent, the work of a received message or of a command, as eng_round_owe() does from
+ * the QP's client, and resets it. The limits of rates do not count it. */
 void eng_round_charge(struct eng_stage *s, struct eng_qp *qp);
 /* Begins the work of a QP: it is charged to the QP's client. */
 static inline void

@@ -7,6 +7,10 @@
  * that becomes busy while it has credit left is served first, so that a client with little work
  * waits for one QP of the others at most.
  *
+ * Received messages, commands and doorbells use up credit, too, but no more than a turn has: peers
+ * decide how much a client receives, and its own requests must not wait for as many bytes of
+ * others.
+ *
  * A user or client that exceeds its rate leaves its list until a timer fires. An instance may have
  * a rate, too, and a weight beside other instances: its turns have credit in proportion, and a turn
  * that exceeds its credit shortens the next ones.
@@ -250,13 +254,24 @@ round_cost_of(const struct eng_spent *spent)
 			 spent->other);
 }
 
+/* Subtracts `cost`, but leaves as much that the next turn serves a QP. */
+static void
+round_owe(struct eng_round *r, int64_t cost)
+{
+	r->credit = SK_MAX(r->credit - cost, SK_MIN(r->credit, 1 - r->quantum));
+}
+
+void
+eng_round_owe(struct eng_client_stage *cs, int64_t cost)
+{
+	round_owe(&cs->round, cost);
+	round_owe(&cs->user->round, cost);
+}
+
 void
 eng_round_charge(struct eng_stage *s, struct eng_qp *qp)
 {
-	int64_t cost = round_cost_of(&s->spent);
-
-	qp->payer->round.credit -= cost;
-	qp->payer->user->round.credit -= cost;
+	eng_round_owe(qp->payer, round_cost_of(&s->spent));
 	s->spent = (struct eng_spent){0};
 }
 
@@ -347,7 +362,9 @@ serve_first(struct eng_stage *s, struct eng_client_stage *cs)
 	}
 	if (has_rate(&s->all))
 		rate_charge(s, &s->all);
-	eng_round_charge(s, qp);
+	cs->round.credit -= cost;
+	u->round.credit -= cost;
+	s->spent = (struct eng_spent){0};
 	if (rated || TAILQ_EMPTY(&cs->active))
 		place(s, cs);
 	end_turn(&u->clients, &cs->round, yields);

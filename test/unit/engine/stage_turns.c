@@ -438,6 +438,57 @@ taken_in_a_turn(unsigned n)
 	return first;
 }
 
+/* Counts in the upper half, beside the messages of reads_message(). */
+static bool
+counted_run(struct eng_stage *s, struct eng_qp *qp)
+{
+	*(uint64_t *)qp->control += 1ull << 32;
+	s->spent.messages++;
+	return false;
+}
+
+/* A client that received 16 MiB, alone or beside three busy clients, sends as soon as one of their
+ * turns is over. */
+Test(engine_stage_turns, received_bytes_cost_no_more_than_a_turn, .init = pair_eal)
+{
+	static const struct eng_qp_ops both = {.message = reads_message,
+		.run = counted_run,
+		.info = stage_qp_info,
+		.opened = stage_qp_opened};
+	struct eng_dmsg m = {.id_type = ENG_E_PULL};
+	static struct eng_qp qp;
+	struct stage_client c;
+	struct flood f[3];
+	struct stage_rig r;
+	uint64_t done = 0;
+	unsigned late = 0;
+
+	message_len = 8192;
+	stage_rig_start(&r, NULL);
+	stage_client_add(&r, &c, 1, NULL);
+	memset(&qp, 0, sizeof(qp));
+	stage_qp_make(&qp, &c, &both, &done);
+	r.s->qps[0] = &qp;
+	for (unsigned i = 1; i <= 4096; i++) {
+		cr_assert_eq(rte_ring_sp_enqueue_elem(r.e->rings.to_stage[0][0], &m, sizeof(m)), 0);
+		if (i == 2048) {
+			for (unsigned k = 0; k < 3; k++)
+				flood_start(&r, &f[k], 1, (uint16_t)(2 + k), NULL);
+			eng_qp_activate(r.s, &qp);
+		}
+		stage_rig_turn(&r, 1000);
+		if (i >= 2048 && done >> 32 == 0)
+			late++;
+	}
+	cr_assert_leq(late, 6, "it waited for %u turns", late);
+	cr_assert_eq(done & UINT32_MAX, 4096);
+	r.s->qps[0] = NULL;
+	for (unsigned k = 0; k < 3; k++)
+		flood_stop(&r, &f[k]);
+	stage_client_del(&r, &c);
+	stage_rig_end(&r);
+}
+
 Test(engine_stage_turns, a_turn_takes_64_kib_of_large_messages_and_all_small_ones, .init = pair_eal)
 {
 	message_len = 8192;
