@@ -46,11 +46,13 @@ enum eng_to_transport {
 	/* call fa_answer(); arg: RSN; u: NULL, or a chain: the answers to pulls with consecutive
 	 * RSNs from `arg` on */
 	ENG_T_ANSWER,
-	/* call fa_outcome(); arg: RSN; u: ENG_OUTCOME(verdict, ULP code), and from bit 16 on
-	 * fa_outcome.more */
+	/* call fa_outcome(); arg: RSN; u: ENG_OUTCOME(verdict, ULP code), from bit 16 on
+	 * fa_outcome.more, and from bit 32 on fa_outcome.rnr */
 	ENG_T_OUTCOME,
 	ENG_T_DATA, /* call fa_pull_data(); arg: RSN; u: NULL, too */
-	ENG_T_RNR,  /* fa_outcome() with FA_RNR; u: the request, with the RNR timeout code */
+	/* call fa_outcome() with FA_RNR; arg: RSN; u: struct fa_buf * of the request, with the RNR
+	 * timeout code. A request without a payload has no buffer: it gets ENG_T_OUTCOME. */
+	ENG_T_RNR,
 };
 
 /* Messages of a transport stage to an engine stage. The index in `id_type` is the index of the QP

@@ -35,9 +35,10 @@ op_bufs_put(void *ctx, struct fa_buf *chain)
 static bool
 stage_falcon_tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const struct fa_outcome *o)
 {
-	uint64_t what = ENG_OUTCOME(o->verdict, o->ulp_code) | (uint64_t)o->more << 16;
+	uint64_t what = ENG_OUTCOME(o->verdict, o->ulp_code) | (uint64_t)o->more << 16 |
+			(uint64_t)o->rnr << 32;
 
-	if (o->verdict != FA_RNR)
+	if (o->verdict != FA_RNR || o->buf == NULL)
 		return eng_qp_send(s, qp, ENG_T_OUTCOME, (void *)(uintptr_t)what, o->rsn);
 	((struct eng_fbuf *)o->buf)->rnr = o->rnr;
 	return eng_qp_send(s, qp, ENG_T_RNR, o->buf, o->rsn);

@@ -13,15 +13,18 @@
 #include "../../../lib/engine/transport/falcon/falcon_priv.h"
 #include "falcon_rig.h"
 
-#define L4      (ETH_LEN + IP4_LEN)
-#define PSP     (L4 + UDP_LEN)
-#define FLAGS   (PSP + 3) /* S, D, version */
-#define SPI     (PSP + 4)
-#define FALCON  (PSP + PSP_LEN)
-#define CID     (FALCON + 1)
-#define PAYLOAD (FALCON + FALCON_PUSH_DATA_LEN)
-#define LEN     100 /* bytes of the Write whose packet is forged */
-#define MARK    0x5c
+#define L4          (ETH_LEN + IP4_LEN)
+#define PSP         (L4 + UDP_LEN)
+#define FLAGS       (PSP + 3) /* S, D, version */
+#define SPI         (PSP + 4)
+#define FALCON      (PSP + PSP_LEN)
+#define CID         (FALCON + 1)
+#define PSN         (FALCON + 16)
+#define RSN         (FALCON + 20)
+#define REQUEST_LEN (FALCON + 26)
+#define PAYLOAD     (FALCON + FALCON_PUSH_DATA_LEN)
+#define LEN         100 /* bytes of the Write whose packet is forged */
+#define MARK        0x5c
 
 TestSuite(engine_falcon_hostile, .init = pair_eal);
 
@@ -79,16 +82,12 @@ lengths(struct frame *f)
 	sums(f);
 }
 
-/* Returns the packet with which a Write of node 0 arrives at node 1. */
+/* Ends keeping frames, and returns the packet with the LEN bytes that node 0 sent. */
 static struct frame
-capture(void)
+kept(void)
 {
 	struct frame f = {.len = 0};
 
-	memset(frig.n[0].mem, MARK, LEN);
-	frig.keep = 1;
-	frig_post(0, RD_WRITE, LEN, 0);
-	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
 	frig.keep = -1;
 	while (frig.nkept > 0) {
 		struct rte_mbuf *m = frig.kept[--frig.nkept];
@@ -100,8 +99,19 @@ capture(void)
 		}
 		rte_pktmbuf_free(m);
 	}
-	cr_assert_gt(f.len, 0, "the Write did not come past");
+	cr_assert_gt(f.len, 0, "the packet did not come past");
 	return f;
+}
+
+/* Returns the packet with which a Write of node 0 arrives at node 1. */
+static struct frame
+capture(void)
+{
+	memset(frig.n[0].mem, MARK, LEN);
+	frig.keep = 1;
+	frig_post(0, RD_WRITE, LEN, 0);
+	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	return kept();
 }
 
 /* Starts two connections between the same hosts, and captures a frame of each. */
@@ -544,4 +554,43 @@ Test(engine_falcon_hostile, reads_beyond_ird_get_a_nack_and_come_again_falcon_8_
 	cr_assert_arr_eq(frig.n[0].mem, frig.n[1].mem, 1024);
 	cr_assert_geq(frig_count(1, "fa", "FA_PULLS_EXCESS"), FRIG_DEPTH - 1);
 	stop();
+}
+
+/* ---- A peer that sends requests without a byte ---- */
+
+/* A push without a payload has no buffer. Behind a Send that waits for a receive, it has to come
+ * again as every other request. */
+Test(engine_falcon_hostile, empty_push_behind_a_refused_send_comes_again_falcon_7_8)
+{
+	struct saker_qp *neighbour[2];
+	struct frame send, empty;
+
+	frig_start(NULL);
+	frig_connect();
+	neighbour[0] = frig.n[0].qp;
+	neighbour[1] = frig.n[1].qp;
+	frig_connect();
+	frig.keep = 1;
+	frig.silent = true;
+	frig_post(0, RD_SEND, LEN, 0);
+	frig_turns(30);
+	send = kept();
+	frig.silent = false;
+	sums(&send);
+	empty = send;
+	empty.len = PAYLOAD;
+	empty.b[PSP + 15]++; /* IV */
+	empty.b[PSN + 3]++;
+	empty.b[RSN + 3]++;
+	put16(&empty, REQUEST_LEN, 0);
+	lengths(&empty);
+	frig_inject(1, send.b, send.len);
+	frig_inject(1, empty.b, empty.len);
+	frig_turns(5);
+	cr_assert_geq(frig_count(1, "rof", "ROF_NO_RECEIVE"), 1);
+	cr_assert_geq(frig_count(1, "fa", "FA_RNR_OUT"), 2, "that of the push counts, too");
+	for (int i = 0; i < 2; i++)
+		frig.n[i].qp = neighbour[i];
+	frig_works();
+	frig_stop();
 }

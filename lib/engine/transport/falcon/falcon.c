@@ -470,6 +470,7 @@ falcon_link_message(struct eng_transport *t, struct eng_conn *c, const struct en
 		o.verdict = (uint8_t)m->u;
 		o.ulp_code = (uint8_t)(m->u >> 8);
 		o.more = (uint16_t)(m->u >> 16);
+		o.rnr = (uint8_t)(m->u >> 32);
 		fa_outcome(fc->fa, t->now, &o);
 		break;
 	case ENG_T_RNR:
