@@ -138,6 +138,19 @@ tcp_pmtu_expire(struct tcp_conn *c)
 }
 
 void
+tcp_set_link_mtu(struct tcp_conn *c, uint64_t now, uint32_t mtu)
+{
+	c->s->now = now;
+	if (c->pmtu.link == mtu || c->state == TCPS_CLOSED || c->state == TCPS_TIME_WAIT)
+		return;
+	c->pmtu.link = mtu;
+	if (mtu < c->mtu)
+		pmtu_shrink(c, now, mtu);
+	else if (!c->pmtu.until)
+		tcp_pmtu_expire(c);
+}
+
+void
 tcp_icmp_unreachable(struct tcp_conn *c, uint64_t now, uint32_t seq, bool hard)
 {
 	c->s->now = now;

@@ -310,6 +310,10 @@ uint32_t tcp_queued_records(const struct tcp_conn *c);
  * the peer acknowledged waits for a timeout (RFC 5927). The path MTU is the original one again
  * after ten minutes. */
 void tcp_icmp_mtu(struct tcp_conn *c, uint64_t now, uint32_t seq, uint32_t mtu);
+/* Sets the MTU of the link to the first hop, in bytes of an IP packet, when a connection begins or
+ * moves to another link. If it shrinks, the segments in flight that exceed it are retransmitted. A
+ * smaller path MTU that was found stays. */
+void tcp_set_link_mtu(struct tcp_conn *c, uint64_t now, uint32_t mtu);
 /* Processes an ICMP "destination unreachable" of this connection that quotes `seq`. `hard`: the
  * protocol or the port is unreachable. A hard error ends a connection that is not established yet,
  * with -ECONNREFUSED; any other becomes the reason if the connection times out (RFC 9293 3.9.2.2,

@@ -163,6 +163,18 @@ conn_end(struct eng_transport *t, struct eng_conn *c)
 		tcp_close(c->tcp, t->now);
 }
 
+void
+eng_conn_use_path(struct eng_transport *t, struct eng_conn *c)
+{
+	uint16_t port = c->path.port;
+
+	c->pending &= ~ECONN_P_MOVED;
+	if (c->tcp == NULL)
+		return;
+	tcp_set_tso(c->tcp, port < t->e->cfg.nports ? t->e->ports[port].tso : 0);
+	tcp_set_link_mtu(c->tcp, t->now, c->path.mtu);
+}
+
 /* Performs the pending actions in the order that the receivers of the messages require. */
 static bool
 conn_pending(struct eng_transport *t, struct eng_conn *c)
@@ -171,6 +183,8 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 
 	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE))
 		conn_end(t, c);
+	if (c->pending & ECONN_P_MOVED)
+		eng_conn_use_path(t, c);
 	if (c->link != NULL)
 		c->link->pending_first(t, c);
 	if (c->pending & ECONN_P_NOTICE) {

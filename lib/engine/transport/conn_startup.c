@@ -149,13 +149,6 @@ eng_startup_fail(struct eng_transport *t, struct eng_conn *c, int error)
 	eng_conn_pend(t, c, ECONN_P_ABORT);
 }
 
-static void
-use_offloads(struct eng_transport *t, struct eng_conn *c)
-{
-	if (c->path.port < t->e->cfg.nports)
-		tcp_set_tso(c->tcp, t->e->ports[c->path.port].tso);
-}
-
 void
 eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 {
@@ -177,7 +170,7 @@ eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 		return;
 	}
 	eng_path_class(t, &c->path, tuple, &l->offer.class);
-	use_offloads(t, c);
+	eng_conn_use_path(t, c);
 	c->su->listener = l->number;
 	c->su->offer = l->offer;
 	sk_timer_set(&t->wheel, &c->su->timer, t->now + ENG_REQUEST_TIMEOUT_NS);
@@ -188,7 +181,7 @@ eng_startup_connected(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->state != ECONN_OPENING && c->state != ECONN_CARRIER)
 		return;
-	use_offloads(t, c);
+	eng_conn_use_path(t, c);
 	c->link->connected(t, c);
 }
 

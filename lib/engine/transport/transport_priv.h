@@ -73,6 +73,7 @@ enum eng_conn_pending {
 	ECONN_P_OPEN = 256,   /* Falcon: send ENG_E_OPEN */
 	ECONN_P_FAIL = 512,   /* Falcon: call eng_falcon_failed() */
 	ECONN_P_SPEAK = 1024, /* iWARP: send ENG_E_SPEAK */
+	ECONN_P_MOVED = 2048, /* call eng_conn_use_path(): the path leads to another interface */
 };
 
 /* The state that a connection needs only until it is bound, or until a responder may send. */
@@ -415,6 +416,8 @@ void eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
 void eng_conn_drain(struct eng_transport *t, struct eng_conn *c);
 /* Queues the connection for eng_conns_pending(), with the bits `what` of enum eng_conn_pending. */
 void eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what);
+/* Adapts TCP to the interface that the path leads to: its MTU and its TSO. */
+void eng_conn_use_path(struct eng_transport *t, struct eng_conn *c);
 /* Performs the pending actions of all connections as far as possible. Returns whether there was
  * work. */
 bool eng_conns_pending(struct eng_transport *t);

@@ -453,16 +453,18 @@ static int
 send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_out *out,
 	uint16_t addr_sum)
 {
-	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
 	unsigned tcp_len, ip_len;
+	const struct eng_port *p;
 	struct rte_mbuf *m;
 	int rc;
 
-	if (!eng_tx_room(t, path->port))
-		return -EAGAIN; /* TCP tries again in the next turn */
+	/* The check may find another port, and may send frames, so it comes before the room. */
 	rc = net_path_check(t->net, path, t->now);
 	if (rc < 0)
 		return 0; /* the segment is lost; TCP retransmits it or gives up */
+	if (!eng_tx_room(t, path->port))
+		return -EAGAIN; /* TCP tries again in the next turn */
+	p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
 	m = transport_tx_payload_mbuf(t, p, out);
 	if (m == NULL)
 		return -EAGAIN;
@@ -490,6 +492,17 @@ eng_path_class(struct eng_transport *t, struct net_path *path, const struct tcp_
 	net_path_set_class(path, &c);
 }
 
+static int
+send_of_conn(struct eng_transport *t, struct eng_conn *c, const struct tcp_out *out)
+{
+	int16_t ifindex = c->path.ifindex;
+	int rc = send_segment(t, &c->path, out, c->addr_sum);
+
+	if (c->path.ifindex != ifindex)
+		eng_conn_pend(t, c, ECONN_P_MOVED);
+	return rc;
+}
+
 int
 eng_tcp_output(
 	void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to, const struct tcp_out *out)
@@ -503,10 +516,10 @@ eng_tcp_output(
 	struct net_path path;
 	struct sk_addr src;
 
+	if (c != NULL)
+		return send_of_conn(t, c, out);
 	if (conn != NULL)
 		to = tcp_tuple(conn);
-	if (c != NULL)
-		return send_segment(t, &c->path, out, c->addr_sum);
 	/* A half-open connection, one that was left, or a segment without connection: this is rare,
 	 * and the path is looked up each time. */
 	src = to->laddr;

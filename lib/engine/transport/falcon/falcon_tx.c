@@ -157,16 +157,18 @@ output_general(struct eng_transport *t, struct eng_falcon_conn *fc, const struct
 {
 	struct frame f = {.fc = fc, .out = out};
 	struct net_path *path = &f.fc->path;
-	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
+	const struct eng_port *p;
 	int rc;
 
+	/* The check may find another port, and may send frames, so it comes before the room. */
+	rc = net_path_check(t->net, path, t->now);
+	if (rc < 0)
+		return rc;
 	if (!eng_tx_room(t, path->port)) {
 		eng_falcon_of(t)->work = true; /* the stack tries again in the next turn */
 		return -EAGAIN;
 	}
-	rc = net_path_check(t->net, path, t->now);
-	if (rc < 0)
-		return rc;
+	p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
 	f.len = out->payload == NULL ? 0 : out->payload->len;
 	f.sealed = f.fc->tx_psp.version != PSP_NO_CRYPTO;
 	f.m = falcon_tx_payload_mbuf(t, p, &f);
