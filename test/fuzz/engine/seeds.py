@@ -21,6 +21,7 @@ import sys
 PLAIN, KEYED, MARKERS = range(3)
 FALCON = 1
 SIGNALED, SOLICITED, FENCE, INLINE = 1, 2, 4, 8
+DROP_ALL = 0x55  # a byte of FATES: the next four frames are lost
 MS = 10  # TIME's operand for about a millisecond: 1 us << 10
 
 
@@ -64,6 +65,13 @@ def replay(back, to, patches, fix=True, cut=None):
     for at, value in patches:
         out += bytes([at >> 8, at & 255, value])
     return out
+
+
+def later(back, to, ahead, payload, more=False):
+    """A packet of the peer that follows a kept one on its Falcon connection. `more`: the next frame
+    arrives in the same turn."""
+    how = to | 2 | (8 if more else 0) | 16 | ahead << 5
+    return step(REPLAY, 0, 0, back, how, 0, payload, 0)
 
 
 def exchange(a, b):
@@ -154,6 +162,14 @@ def everything(world):
                 program += replay(luck.randrange(6), luck.randrange(2), patches, True,
                                   luck.choice([None, 20, 60]))
             out[f'changed_{transport}_{seed}'] = program
+    for payload in (0, 7, 60, 255):
+        for opcode in (0, 3, 5):
+            for back in range(3):
+                out[f'later_{opcode}_{payload}_{back}'] = connect(0, 2, FALCON) + \
+                    step(FATES, 0, 0, *([DROP_ALL] * 4)) + send(0, 2, opcode) + turns(2) + \
+                    step(FATES, 0, 0, 0, 0, 0, 0) + later(back, 1, 0, 0, True) + \
+                    later(back, 1, 1, payload, True) + later(back, 1, 2, payload) + turns(20) + \
+                    receive(2) + turns(40)
     for x, y in ((0, 2), (0, 1), (0, 0)):
         for flags in (0, 8):
             out[f'pair_{x}{y}_{flags}'] = step(PAIR, x, y, 1 | flags) + exchange(x, y)

@@ -421,7 +421,10 @@ step_frame(struct input *in)
 }
 
 /* Operands: [frame, counted back][how][cut or length: 2 bytes][count][offset: 2 bytes, value]...
- * An offset counts from the end of the frame if bit 15 is set. */
+ * An offset counts from the end of the frame if bit 15 is set. `how`: 1: the instance that receives
+ * the frame; 2: with checksums; 4: in pieces; 8: cut off; 16: as the packet of the Falcon
+ * connection that follows bits 5 to 7 packets later, with a payload of `cut` bytes, and with 8 in
+ * one turn with the next frame. */
 static void
 step_replay(struct input *in)
 {
@@ -436,13 +439,16 @@ step_replay(struct input *in)
 		if (len > 0)
 			frame[at & 0x8000 ? len - 1 - (at & 0x7fff) % len : at % len] = value;
 	}
-	if (how & 8)
+	if (how & 16)
+		len = world_later(frame, len, how >> 5, cut % 256);
+	else if (how & 8)
 		len = SK_MIN(len, (size_t)cut);
 	if (how & 2)
 		world_checksums(frame, len);
 	if (len > 0)
 		world_inject(how & 1, frame, len, how & 4 ? 14 + cut % 128 : 0);
-	run(2);
+	if ((how & 24) != 24)
+		run(2);
 }
 
 static void

@@ -503,6 +503,51 @@ world_checksums(uint8_t *f, size_t len)
 	}
 }
 
+/* ---- Packets of a hostile Falcon peer ---- */
+
+static void
+put16(uint8_t *p, size_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+static void
+add32(uint8_t *p, uint32_t n)
+{
+	n += (uint32_t)be16(p) << 16 | be16(p + 2);
+	put16(p, n >> 16);
+	put16(p + 2, n & 0xffff);
+}
+
+size_t
+world_later(uint8_t *f, size_t len, unsigned ahead, size_t payload)
+{
+	const size_t ip = ETH_LEN, udp = ip + IP4_LEN, psp = udp + UDP_LEN, fa = psp + PSP_LEN;
+	size_t head = FALCON_BASE_LEN;
+	unsigned type;
+
+	if (ahead == 0 || len < fa + FALCON_PULL_REQUEST_LEN || be16(f + ETH_TYPE_AT) != TYPE_IP4 ||
+		f[ip] != 0x45 || f[ip + 9] != IP_UDP)
+		return len;
+	type = f[fa + 7] >> 1 & 15;
+	if (type == FALCON_PUSH_DATA)
+		head = FALCON_PUSH_DATA_LEN;
+	else if (type == FALCON_PULL_REQUEST)
+		head = FALCON_PULL_REQUEST_LEN;
+	add32(f + psp + 12, ahead); /* IV */
+	add32(f + fa + 16, ahead);  /* PSN */
+	add32(f + fa + 20, ahead);  /* RSN */
+	if (head != FALCON_BASE_LEN)
+		put16(f + fa + 26, payload); /* request length */
+	head += fa + payload;
+	if (head > len)
+		memset(f + len, 0, head - len);
+	put16(f + ip + 2, head - ip);
+	put16(f + udp + 4, head - udp);
+	return head;
+}
+
 /* ---- The end of an input ---- */
 
 static bool

@@ -62,6 +62,10 @@ void world_fates(uint32_t pattern);
 void world_inject(int to, const uint8_t *frame, size_t len, size_t cut);
 /* Copies one of the last frames to `out` (WORLD_FRAME_MAX bytes). Returns its length, or 0. */
 size_t world_kept(unsigned back, uint8_t *out);
+/* Turns a packet of a Falcon connection over IPv4, without a VLAN tag, into the one that follows
+ * `ahead` packets later (0: itself, unchanged), with `payload` bytes (at most 255). Returns the new
+ * length. Changes no other frame. */
+size_t world_later(uint8_t *frame, size_t len, unsigned ahead, size_t payload);
 /* Corrects the checksums of IPv4, TCP and UDP in a frame, as far as it has them. */
 void world_checksums(uint8_t *frame, size_t len);
 /* Runs turns until no instance has a connection, a client or an object, and traps if this takes too
