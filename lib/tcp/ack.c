@@ -170,14 +170,15 @@ duplicate(struct tcp_conn *c, const struct tcp_acked *a)
 }
 
 /* Progress with a peer without SACK: the duplicate acknowledgements do not count any more, and a
- * partial acknowledgement identifies the next lost segment (RFC 6582 3.2). */
+ * partial acknowledgement identifies the next lost segment (RFC 6582 3.2). The same holds after a
+ * timeout for segments that it did not mark, as they were sent shortly before it. */
 static void
 newreno_progress(struct tcp_conn *c)
 {
 	c->sacked_out = 0;
 	c->dupacks = 0;
-	if (c->ca == CA_RECOVERY && tcp_seq_lt(c->snd_una, c->recover) && c->seg_head != NULL &&
-		!(c->seg_head->flags & R_RETRANS)) {
+	if ((c->ca == CA_RECOVERY || c->ca == CA_LOSS) && tcp_seq_lt(c->snd_una, c->recover) &&
+		c->seg_head != NULL && !(c->seg_head->flags & (R_RETRANS | R_LOST))) {
 		tcp_loss_mark(c, c->seg_head);
 		c->todo |= DO_RTX_FIRST;
 	}

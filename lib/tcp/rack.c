@@ -85,8 +85,11 @@ reo_wnd(const struct tcp_conn *c)
 	return SK_MIN(w, c->srtt);
 }
 
-/* RFC 8985 6.2 step 5. Original transmissions are in the order of their times, so the walk ends at
- * the first one that is too young and has no retransmitted segment behind it. */
+/* RFC 8985 6.2 step 5. RACK requires SACK (3.3): a cumulative acknowledgement does not report which
+ * of the segments behind it arrived, and each of them looks older than a retransmission that did.
+ * A peer without SACK has NewReno, and the RTO finds its lost retransmissions. Original
+ * transmissions are in the order of their times, so the walk ends at the first one that is too
+ * young and has no retransmitted segment behind it. */
 void
 tcp_rack_detect(struct tcp_conn *c, uint64_t now)
 {
@@ -94,7 +97,7 @@ tcp_rack_detect(struct tcp_conn *c, uint64_t now)
 	uint64_t wait = 0, window, due;
 	struct tcp_rec *seg;
 
-	if (!r->xmit_ts || (c->ca == CA_OPEN && !c->sacked_out))
+	if (!(c->flags & F_SACK) || !r->xmit_ts || (c->ca == CA_OPEN && !c->sacked_out))
 		return;
 	window = r->rtt + reo_wnd(c);
 	for (seg = c->seg_head; seg != NULL; seg = seg->seg_next) {

@@ -693,13 +693,20 @@ Test(tcp_recovery, third_duplicate_ack_repairs_rfc5681_3_2)
 	cr_assert_eq(p.recs, 0);
 }
 
-Test(tcp_recovery, partial_ack_repairs_beyond_the_window_rfc6582_3_2)
+/* Opens a flight of 20 segments from 14601 on, to a peer without SACK. */
+static void
+flight_without_sack(void)
 {
 	without_sack();
 	IN(". 1:1 ack 1");
 	flight(10);
 	IN(". 1:1 ack 14601");
 	flight(20);
+}
+
+Test(tcp_recovery, partial_ack_repairs_beyond_the_window_rfc6582_3_2)
+{
+	flight_without_sack();
 	for (unsigned i = 0; i < 3; i++)
 		IN(". 1:1 ack 14601");
 	OUT(". 14601:16061");
@@ -711,6 +718,50 @@ Test(tcp_recovery, partial_ack_repairs_beyond_the_window_rfc6582_3_2)
 	IN(". 1:1 ack 43801");
 	cr_assert_eq(p.recs, 0);
 	cr_assert_eq(sc_count(&p, TCP_RTO), 0);
+}
+
+/* The first and the third segment are lost. Each segment in flight was sent earlier than the
+ * retransmission of the first one, but that is no sign of a loss without SACK. */
+Test(tcp_recovery, partial_ack_resends_one_segment_rfc6582_3_2)
+{
+	flight_without_sack();
+	for (unsigned i = 0; i < 18; i++)
+		IN(". 1:1 ack 14601");
+	OUT(". 14601:16061");
+	NONE();
+	WAIT(100 * US);
+	IN(". 1:1 ack 17521");
+	OUT(". 17521:18981");
+	WAIT(100 * US);
+	NONE();
+	IN(". 1:1 ack 43801");
+	cr_assert_eq(p.recs, 0);
+	cr_assert_eq(sc_count(&p, TCP_RETRANSMIT), 2);
+	cr_assert_eq(sc_count(&p, TCP_RACK_LOSS), 0);
+}
+
+/* The timeout of the second segment does not mark the third one, which was sent just before it. */
+Test(tcp_recovery, partial_ack_after_a_timeout_resends_a_segment_rfc6582_3_2)
+{
+	uint64_t t0;
+
+	without_sack();
+	flight(1);
+	IN(". 1:1 ack 1461");
+	sc_send(&p, 1, 1460);
+	WAIT(sc_info(&p).rto_ns - 50 * US);
+	sc_send(&p, 1, 1460);
+	p.seen = p.nout;
+	WAIT(100 * US);
+	OUT(". 1461:2921");
+	NONE();
+	t0 = p.now;
+	IN(". 1:1 ack 2921");
+	OUT(". 2921:4381");
+	cr_assert_eq(p.last.at, t0);
+	IN(". 1:1 ack 4381");
+	cr_assert_eq(p.recs, 0);
+	cr_assert_eq(sc_count(&p, TCP_RTO), 1);
 }
 
 Test(tcp_recovery, window_updates_are_no_duplicates_rfc5681_2)
