@@ -74,8 +74,13 @@ arm_rtx(struct tcp_conn *c, uint64_t now)
 void
 tcp_timers_sent(struct tcp_conn *c, uint64_t now)
 {
-	if (c->rtx_kind != RTX_RTO && c->rtx_kind != RTX_REO)
-		arm_rtx(c, now);
+	if (c->rtx_kind == RTX_RTO || c->rtx_kind == RTX_REO)
+		return;
+	/* The peer has opened its window: the backoff of the probes is none of this segment. It
+	 * stays for one that persist_due() sends into a silly window. */
+	if (c->rtx_kind == RTX_PERSIST && !c->retries)
+		c->backoff = 0;
+	arm_rtx(c, now);
 }
 
 void

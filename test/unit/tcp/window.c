@@ -372,6 +372,28 @@ Test(tcp_window, closed_window_is_probed_with_backoff_rfc9293_3_8_6_1)
 	NONE();
 }
 
+Test(tcp_window, segment_behind_a_closed_window_has_the_plain_rto_rfc9293_3_8_6_1)
+{
+	uint64_t t0;
+
+	establish();
+	IN(". 1:1 ack 1 win 0");
+	sc_send(&p, 1, 100);
+	for (unsigned i = 0; i < 30; i++) {
+		WAIT(1000 * MS);
+		IN(". 1:1 ack 1 win 0");
+	}
+	p.seen = p.nout;
+	IN(". 1:1 ack 1 win 100");
+	OUT(". 1:101 ack 1");
+	t0 = p.last.at;
+	WAIT(100 * MS); /* the segment is lost */
+	OUT(". 1:101 ack 1");
+	cr_assert_leq(p.last.at - t0, 2 * p.cfg.rto_min_ns);
+	IN(". 1:1 ack 101 win 100");
+	cr_assert_eq(p.recs, 0);
+}
+
 Test(tcp_window, closed_window_lasts_as_long_as_the_peer_answers)
 {
 	p.cfg.zero_window_ns = 0;
