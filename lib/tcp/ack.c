@@ -184,6 +184,15 @@ newreno_progress(struct tcp_conn *c)
 	}
 }
 
+/* Notes that the peer is alive after a timeout; `opened`: it has opened its closed window. */
+static void
+retry_answered(struct tcp_conn *c, uint64_t now, bool opened)
+{
+	c->answered = true;
+	if (opened)
+		tcp_timers_window_opened(c, now);
+}
+
 void
 tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t len)
 {
@@ -192,10 +201,12 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 		.ts = seg->ts,
 		.ts_ecr = seg->ts_ecr,
 		.ece = (seg->flags & TCP_ECE) != 0};
-	bool window = update_window(c, seg);
+	bool shut = !c->snd_wnd, window = update_window(c, seg);
 
 	if (c->rtx_kind == RTX_PERSIST)
 		tcp_timers_window_answered(c, now);
+	else if (c->retries)
+		retry_answered(c, now, shut && c->snd_wnd);
 	if (seg->ack != c->snd_una) {
 		ack_progress(c, seg->ack, &a);
 		if (!(c->flags & F_SACK))

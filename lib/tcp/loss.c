@@ -201,19 +201,37 @@ enter_loss(struct tcp_conn *c, uint64_t now)
 	c->s->cc->timeout(c, now);
 }
 
+/* Ends the connection when it was sent too often, and returns whether it did. A peer may shrink its
+ * window to 0 behind segments in flight (RFC 9293 3.8.6). The retransmissions then are probes: a
+ * peer that answers them is alive, and the time of a closed window counts instead. */
+static bool
+give_up(struct tcp_conn *c, uint64_t now, bool opening)
+{
+	const struct tcp_config *cfg = &c->s->cfg;
+
+	if (!opening && !c->snd_wnd) {
+		if (tcp_timers_window_shrunk(c, now))
+			return true;
+		if (c->answered)
+			c->retries = 0;
+	}
+	c->answered = false;
+	if (c->retries < (opening ? cfg->syn_retries : cfg->data_retries))
+		return false;
+	tcp_trace(c, TCP_TIMED_OUT);
+	tcp_conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
+	return true;
+}
+
 void
 tcp_loss_rto(struct tcp_conn *c, uint64_t now)
 {
-	const struct tcp_config *cfg = &c->s->cfg;
 	bool opening = c->state == TCPS_SYN_SENT || c->state == TCPS_SYN_RCVD;
 
 	tcp_trace(c, TCP_RTO);
 	c->n_rtos++;
-	if (c->retries >= (opening ? cfg->syn_retries : cfg->data_retries)) {
-		tcp_trace(c, TCP_TIMED_OUT);
-		tcp_conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
+	if (give_up(c, now, opening))
 		return;
-	}
 	c->retries++;
 	if (c->backoff < 16)
 		c->backoff++; /* RFC 6298 5.5 */

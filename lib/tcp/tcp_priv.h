@@ -287,7 +287,8 @@ struct tcp_conn {
 	struct tcp_pmtu pmtu;
 	uint16_t source; /* F_HALF_DONE: index in the stack's `sources` */
 	uint16_t peer_mss, soft_error;
-	bool left; /* tcp_leave() was called; `note` is valid */
+	bool left;     /* tcp_leave() was called; `note` is valid */
+	bool answered; /* an acknowledgement came after the last timeout, retries is not 0 */
 	struct tcp_note note;
 	int reason;
 	uint64_t n_retransmits;
@@ -599,6 +600,11 @@ void tcp_timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait);
 void tcp_timers_window_closed(struct tcp_conn *c, uint64_t now);
 /* An acknowledgement arrived while the window was closed. */
 void tcp_timers_window_answered(struct tcp_conn *c, uint64_t now);
+/* The RTO expired while the peer's window is closed behind what is in flight. Returns true when it
+ * was closed for too long, and the connection has ended. */
+bool tcp_timers_window_shrunk(struct tcp_conn *c, uint64_t now);
+/* A window opened that was closed behind what is in flight. */
+void tcp_timers_window_opened(struct tcp_conn *c, uint64_t now);
 /* An acknowledgement waits for data that carries it. */
 void tcp_timers_ack_delayed(struct tcp_conn *c, uint64_t now);
 /* The state ends, or is checked, at `deadline`. */

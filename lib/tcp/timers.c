@@ -129,6 +129,35 @@ tcp_timers_window_answered(struct tcp_conn *c, uint64_t now)
 	window_was_closed(c, now);
 }
 
+/* Resets a connection whose window was closed for too long, and returns whether it did. */
+static bool
+end_closed(struct tcp_conn *c, uint64_t now)
+{
+	window_was_closed(c, now);
+	if (!closed_too_long(c))
+		return false;
+	tcp_trace(c, TCP_ZERO_WINDOW_END);
+	tcp_conn_reset(c, now, -ETIMEDOUT);
+	return true;
+}
+
+bool
+tcp_timers_window_shrunk(struct tcp_conn *c, uint64_t now)
+{
+	c->closed_at = SK_MAX(c->closed_at, c->last_tx);
+	return end_closed(c, now);
+}
+
+/* The peer has discarded the retransmission that the timer waits for. Its deadline never becomes
+ * later: a peer that opens and closes its window again and again does not delay its end. */
+void
+tcp_timers_window_opened(struct tcp_conn *c, uint64_t now)
+{
+	c->backoff = 0;
+	if (c->rtx_kind == RTX_RTO)
+		timers_arm_rtx(c, RTX_RTO, SK_MIN(c->due[T_RTX], now + tcp_rtt_rto(c)));
+}
+
 void
 tcp_timers_ack_delayed(struct tcp_conn *c, uint64_t now)
 {
@@ -211,12 +240,8 @@ tcp_timers_stop(struct tcp_conn *c)
 static void
 persist_due(struct tcp_conn *c, uint64_t now)
 {
-	window_was_closed(c, now);
-	if (closed_too_long(c)) {
-		tcp_trace(c, TCP_ZERO_WINDOW_END);
-		tcp_conn_reset(c, now, -ETIMEDOUT);
+	if (end_closed(c, now))
 		return;
-	}
 	if (c->retries >= c->s->cfg.data_retries) {
 		tcp_trace(c, TCP_TIMED_OUT);
 		tcp_conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);

@@ -442,6 +442,104 @@ closed_time(uint32_t take, uint64_t most)
 	return 0;
 }
 
+/* The peer answers each segment by `answer`, for `ns` or until the connection ends. Returns the
+ * time that passed. */
+static uint64_t
+answer_all(const char *answer, uint64_t ns)
+{
+	uint64_t t0 = p.now;
+
+	while (p.now - t0 < ns && !p.closed) {
+		WAIT(MS);
+		if (p.nout == p.seen || p.closed)
+			continue;
+		p.nout = p.seen = 0;
+		IN(answer);
+	}
+	p.nout = p.seen = 0;
+	return p.now - t0;
+}
+
+/* Four segments are in flight; the peer accepts one of them, and has no room for the others. */
+static void
+shrink(uint64_t zero_window_ns)
+{
+	p.cfg.zero_window_ns = zero_window_ns;
+	establish();
+	sc_send(&p, 4, 1460);
+	p.seen = p.nout;
+	IN(". 1:1 ack 1461 win 0");
+}
+
+Test(tcp_window, shrunk_window_keeps_the_connection_rfc9293_3_8_6)
+{
+	uint64_t t0;
+
+	shrink(120000 * MS);
+	answer_all(". 1:1 ack 1461 win 0", 100000 * MS);
+	STATE("ESTABLISHED");
+	t0 = p.now;
+	IN(". 1:1 ack 1461 win 1000");
+	WAIT(100 * MS);
+	OUT(". 1461:2921");
+	cr_assert_leq(p.last.at - t0, 2 * p.cfg.rto_min_ns);
+	IN(". 1:1 ack 5841 win 1000");
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_window, shrunk_window_ends_after_the_configured_time_rfc6429)
+{
+	uint64_t t;
+
+	shrink(30000 * MS);
+	t = answer_all(". 1:1 ack 1461 win 0", 60000 * MS);
+	cr_assert_geq(t, 30000 * MS);
+	cr_assert_leq(t, 30000 * MS + p.cfg.rto_max_ns);
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+	cr_assert_eq(sc_count(&p, TCP_ZERO_WINDOW_END), 1);
+	cr_assert_eq(p.recs, 0);
+}
+
+/* A peer that opens its window now and then, and takes nothing, is not kept for longer. */
+Test(tcp_window, shrunk_window_that_opens_for_nothing_is_still_closed_rfc6429)
+{
+	unsigned n = 0;
+
+	shrink(30000 * MS);
+	while (!p.closed && n++ < 60) {
+		answer_all(". 1:1 ack 1461 win 0", 900 * MS);
+		if (!p.closed)
+			IN(". 1:1 ack 1461 win 1000");
+		answer_all(". 1:1 ack 1461 win 1000", 5 * MS);
+		if (!p.closed)
+			IN(". 1:1 ack 1461 win 0");
+	}
+	STATE("CLOSED");
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_window, shrunk_window_of_a_silent_peer_ends_by_retries_rfc9293_3_8_3)
+{
+	shrink(0);
+	WAIT(30000 * MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_window, fin_at_a_closed_window_is_repeated_while_the_peer_answers_rfc9293_3_8_6)
+{
+	establish();
+	IN(". 1:1 ack 1 win 0");
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	OUT("F. 1:1 ack 1");
+	answer_all(". 1:1 ack 1 win 0", 100000 * MS);
+	STATE("FIN-WAIT-1");
+	IN(". 1:1 ack 2 win 0");
+	STATE("FIN-WAIT-2");
+}
+
 Test(tcp_window, closed_window_ends_after_the_configured_time_rfc6429)
 {
 	uint64_t t;
