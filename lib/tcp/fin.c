@@ -42,8 +42,7 @@ tcp_fin_acked(struct tcp_conn *c)
 	switch (c->state) {
 	case TCPS_FIN_WAIT_1:
 		c->state = TCPS_FIN_WAIT_2;
-		if (!c->left) /* else the time is set */
-			tcp_timers_life(c, c->s->now + TCP_FIN_WAIT_2_NS);
+		tcp_timers_half_closed(c, c->s->now);
 		break;
 	case TCPS_CLOSING:
 		tcp_conn_time_wait(c);

@@ -5,6 +5,7 @@
  * and the owner how often it happens, so both are bounded: TCP_LEFT_NS is the time in all, however
  * often the peer opens its window or acknowledges a byte, and max_left is the number. Left
  * connections have places of their own, so that they take none of those that new connections need.
+ * The same time bounds a connection that its owner keeps for its end alone (tcp_limit_life()).
  */
 #include "tcp_priv.h"
 
@@ -13,6 +14,15 @@ tcp_left_unread(struct tcp_conn *c, uint64_t now)
 {
 	tcp_trace(c, TCP_LEFT_UNREAD);
 	tcp_conn_reset(c, now, -ECONNABORTED);
+}
+
+void
+tcp_limit_life(struct tcp_conn *c, uint64_t now)
+{
+	if (c->limited || c->state == TCPS_TIME_WAIT)
+		return;
+	c->limited = true;
+	tcp_timers_life(c, now + TCP_LEFT_NS);
 }
 
 bool
@@ -40,7 +50,7 @@ tcp_leave(struct tcp_conn *c, uint64_t now, const struct tcp_note *note)
 	c->note = *note;
 	TAILQ_INSERT_TAIL(&s->left, c, link);
 	s->n_left++;
-	tcp_timers_life(c, now + TCP_LEFT_NS);
+	tcp_limit_life(c, now);
 	tcp_conn_over(c, -ECONNABORTED);
 	c->user = NULL;
 	tcp_conn_release(c);
@@ -62,7 +72,7 @@ tcp_left_due(struct tcp_conn *c, uint64_t now)
 		tcp_conn_end(c, -ETIMEDOUT);
 		return;
 	}
-	tcp_trace(c, TCP_LEFT_END);
+	tcp_trace(c, c->left ? TCP_LEFT_END : TCP_TIMED_OUT);
 	tcp_conn_reset(c, now, -ETIMEDOUT);
 }
 

@@ -276,6 +276,10 @@ void tcp_consumed(struct tcp_conn *c, uint32_t bytes);
 void tcp_deliver_resume(struct tcp_conn *c);
 /* Closes our direction: sends FIN after all records in the queue (RFC 9293 3.10.4). */
 void tcp_close(struct tcp_conn *c, uint64_t now);
+/* Limits the rest of the connection's life to a minute, and the time of TIME_WAIT, whatever the
+ * peer does: for a connection whose owner only waits for its end. Without it, new bytes of the peer
+ * extend the life of a half-closed connection, and acknowledged bytes that of records. */
+void tcp_limit_life(struct tcp_conn *c, uint64_t now);
 /* Sends RST and ends the connection (RFC 9293 3.10.5). TCP_EV_CLOSED comes before the function
  * returns. */
 void tcp_abort(struct tcp_conn *c, uint64_t now);

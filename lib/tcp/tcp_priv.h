@@ -49,10 +49,11 @@
 /* Delay that the peer may add to the acknowledgement of a lone segment. */
 #define TCP_PEER_DELACK_NS 1000000ull
 #define TCP_WAIT_MAX_NS    8000000ull /* a longer wait counts as this */
-/* A peer that never closes does not hold a connection longer than this. */
+/* The interval of FIN-WAIT-2: a peer that never closes, and sends no new bytes in one, does not
+ * hold a connection any longer. */
 #define TCP_FIN_WAIT_2_NS 60000000000ull
-/* A connection that its owner has left holds records and a place for at most this time. A peer that
- * takes them at all has taken them by then. */
+/* A connection that its owner has left, or whose life it limits, holds records and a place for at
+ * most this time. A peer that takes them at all has taken them by then. */
 #define TCP_LEFT_NS      60000000000ull
 #define TCP_RACK_PERSIST 16 /* RFC 8985 6.2 step 4 */
 #define TCP_RST_QUEUE    64
@@ -283,11 +284,13 @@ struct tcp_conn {
 	 * began to count. */
 	uint64_t closed_ns, closed_at, closed_acked;
 	uint64_t challenge_at;
+	uint64_t half_closed_in; /* FIN_WAIT_2: n_bytes_in when the present interval began */
 	uint32_t iss, irs, mtu;
 	struct tcp_pmtu pmtu;
 	uint16_t source; /* F_HALF_DONE: index in the stack's `sources` */
 	uint16_t peer_mss, soft_error;
 	bool left;     /* tcp_leave() was called; `note` is valid */
+	bool limited;  /* the connection ends after TCP_LEFT_NS, whatever the peer does */
 	bool answered; /* an acknowledgement came after the last timeout, retries is not 0 */
 	struct tcp_note note;
 	int reason;
@@ -486,7 +489,7 @@ tcp_holds_bytes(const struct tcp_conn *c)
 
 /* ---- left.c ---- */
 
-/* Ends a left connection, except in TIME_WAIT, after TCP_LEFT_NS. */
+/* Ends a connection of limited life, except in TIME_WAIT, after TCP_LEFT_NS. */
 void tcp_left_due(struct tcp_conn *c, uint64_t now);
 /* Resets a left connection because bytes of the peer are lost (RFC 1122 4.2.2.13). */
 void tcp_left_unread(struct tcp_conn *c, uint64_t now);
@@ -607,6 +610,8 @@ bool tcp_timers_window_shrunk(struct tcp_conn *c, uint64_t now);
 void tcp_timers_window_opened(struct tcp_conn *c, uint64_t now);
 /* An acknowledgement waits for data that carries it. */
 void tcp_timers_ack_delayed(struct tcp_conn *c, uint64_t now);
+/* Our direction is closed, and the peer's is not: an interval of TCP_FIN_WAIT_2_NS begins. */
+void tcp_timers_half_closed(struct tcp_conn *c, uint64_t now);
 /* The state ends, or is checked, at `deadline`. */
 void tcp_timers_life(struct tcp_conn *c, uint64_t deadline);
 /* The connection is established, or its keepalive times changed. */

@@ -10,7 +10,7 @@
  *	          persist timer (RFC 9293 3.8.6.1)
  *	T_DELACK  delayed acknowledgement
  *	T_LIFE    the earlier of keepalive and the end of a smaller path MTU, or the end of
- *	          FIN-WAIT-2, TIME-WAIT and of the time that a connection without an owner has
+ *	          FIN-WAIT-2, TIME-WAIT and of the time that tcp_limit_life() and tcp_leave() set
  */
 #include "tcp_priv.h"
 
@@ -207,7 +207,7 @@ alive_until(struct tcp_conn *c, uint64_t keepalive)
 {
 	uint64_t next = c->pmtu.until ? SK_MIN(keepalive, c->pmtu.until) : keepalive;
 
-	if (next != SK_NEVER && !c->left)
+	if (next != SK_NEVER && !c->limited)
 		tcp_timers_life(c, next);
 }
 
@@ -353,10 +353,31 @@ keepalive_due(struct tcp_conn *c, uint64_t now)
 	alive_until(c, now + (c->keepalive_ns ? idle / 5 : cfg->keepalive_interval_ns));
 }
 
+void
+tcp_timers_half_closed(struct tcp_conn *c, uint64_t now)
+{
+	c->half_closed_in = c->n_bytes_in;
+	if (!c->limited) /* else the time is set */
+		tcp_timers_life(c, now + TCP_FIN_WAIT_2_NS);
+}
+
+/* Ends a half-closed connection unless it is in use: only new bytes in order keep it, as a peer
+ * that never closes could send other segments for ever. */
+static void
+half_closed_due(struct tcp_conn *c, uint64_t now)
+{
+	if (c->n_bytes_in != c->half_closed_in) {
+		tcp_timers_half_closed(c, now);
+		return;
+	}
+	tcp_trace(c, TCP_TIMED_OUT);
+	tcp_conn_end(c, -ETIMEDOUT);
+}
+
 static void
 life_due(struct tcp_conn *c, uint64_t now)
 {
-	if (c->left && c->state != TCPS_TIME_WAIT) {
+	if (c->limited && c->state != TCPS_TIME_WAIT) {
 		tcp_left_due(c, now);
 		return;
 	}
@@ -368,12 +389,7 @@ life_due(struct tcp_conn *c, uint64_t now)
 			tcp_conn_end(c, 0);
 		break;
 	case TCPS_FIN_WAIT_2:
-		if (now - c->last_rx < TCP_FIN_WAIT_2_NS) { /* half-closed, and in use */
-			tcp_timers_life(c, c->last_rx + TCP_FIN_WAIT_2_NS);
-			break;
-		}
-		tcp_trace(c, TCP_TIMED_OUT);
-		tcp_conn_end(c, -ETIMEDOUT);
+		half_closed_due(c, now);
 		break;
 	default:
 		if (c->pmtu.until && c->pmtu.until <= now)

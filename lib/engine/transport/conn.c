@@ -146,7 +146,8 @@ conn_resume(struct eng_transport *t, struct eng_conn *c)
 }
 
 /* Closes or aborts the TCP connection, or ends the connection that has none. No function of lib/tcp
- * may be running at this time. */
+ * may be running at this time. Nothing uses the bytes of a closed one any more, so the peer does
+ * not decide how long it stays. */
 static void
 conn_end(struct eng_transport *t, struct eng_conn *c)
 {
@@ -157,10 +158,12 @@ conn_end(struct eng_transport *t, struct eng_conn *c)
 		c->link->break_off(t, c);
 	if (c->tcp == NULL)
 		return;
-	if (what & ECONN_P_ABORT)
+	if (what & ECONN_P_ABORT) {
 		tcp_abort(c->tcp, t->now);
-	else
-		tcp_close(c->tcp, t->now);
+		return;
+	}
+	tcp_limit_life(c->tcp, t->now);
+	tcp_close(c->tcp, t->now);
 }
 
 void

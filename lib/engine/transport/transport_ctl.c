@@ -104,10 +104,12 @@ ctl_answer(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	}
 	/* siw of Linux handles a FIN before the bytes that arrive with it, and then does not read
 	 * the private data. Therefore the FIN follows when the bytes are acknowledged. */
-	if (rc == 0)
-		c->lingers = true;
-	else
+	if (rc != 0) {
 		tcp_abort(c->tcp, t->now);
+		return 0;
+	}
+	c->lingers = true;
+	tcp_limit_life(c->tcp, t->now);
 	return 0;
 }
 

@@ -169,6 +169,38 @@ Test(engine_transport, own_address_goes_over_the_loop_port)
 	pair_end(&w.pair);
 }
 
+/* The initiator acknowledges all bytes, sends new ones, and never closes. */
+Test(engine_transport, rejected_connection_ends_within_a_minute)
+{
+	static struct eng_ctl c;
+	struct eng_transport *a, *b;
+	struct world w;
+	uint32_t conn[2];
+	uint64_t end;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	request(&w, conn);
+	a = w.pair.e[SIDE_A]->transports[0];
+	b = w.pair.e[SIDE_B]->transports[0];
+	sk_timer_stop(&a->wheel, &a->conns[conn[SIDE_A]].su->timer);
+	a->conns[conn[SIDE_A]].state = ECONN_DEAD; /* takes all bytes, and ignores the FIN */
+	c = (struct eng_ctl){.type = ENG_CT_REJECT, .conn = conn[SIDE_B]};
+	do_command(&w, SIDE_B, &c, 0);
+	for (unsigned i = 0; i < 12; i++) {
+		for (end = w.now + 5000000000; w.now < end; w.now += 5000000)
+			turn(&w);
+		if (i == 10)
+			cr_assert_eq(b->conn_share.held, 1);
+		send_bytes(&w, SIDE_A, conn[SIDE_A], 0, 1);
+	}
+	for (end = w.now + 1000000000; w.now < end; w.now += 5000000)
+		turn(&w);
+	cr_assert_eq(b->nused, 0);
+	cr_assert_eq(b->conn_share.held, 0);
+	pair_end(&w.pair);
+}
+
 /* A connection ends before it is bound: the engine stage that it is bound to receives ENG_E_CLOSED,
  * and the index is free only after that. */
 Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)

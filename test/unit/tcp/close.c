@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RFC 9293 3.6: all ways to end a connection, resets, TIME-WAIT. */
 #include <errno.h>
+#include <stdio.h>
 
 #include <criterion/criterion.h>
 
@@ -239,6 +240,96 @@ Test(tcp_close, fin_wait_2_does_not_last_for_ever)
 	WAIT(61000 * MS);
 	STATE("CLOSED");
 	cr_assert_eq(p.reason, -ETIMEDOUT);
+}
+
+/* Enters FIN-WAIT-2. */
+static void
+half_close(void)
+{
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	IN(". 1:1 ack 2");
+	STATE("FIN-WAIT-2");
+}
+
+Test(tcp_close, segments_without_new_bytes_do_not_extend_fin_wait_2_rfc9293_3_6)
+{
+	uint64_t t0 = p.now;
+
+	half_close();
+	for (unsigned i = 0; i < 12; i++) {
+		WAIT(7000 * MS);
+		if (p.closed)
+			break;
+		IN(". 0:0 ack 2");   /* a keepalive probe */
+		IN(". 1:1 ack 2");   /* a duplicate */
+		IN(". 21:31 ack 2"); /* behind a gap */
+	}
+	STATE("CLOSED");
+	cr_assert_leq(p.now - t0, 65000 * MS);
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+	cr_assert_eq(p.slices, 0);
+}
+
+/* The peer sends ten new bytes, `every` ns after the last ones, `n` times or until the end. */
+static void
+drip(unsigned n, uint64_t every)
+{
+	for (unsigned i = 0; i < n; i++) {
+		char text[64];
+
+		WAIT(every);
+		if (p.closed)
+			return;
+		snprintf(text, sizeof(text), ". %u:%u ack 2", 1 + 10 * i, 11 + 10 * i);
+		IN(text);
+	}
+}
+
+Test(tcp_close, new_bytes_extend_fin_wait_2_rfc9293_3_6)
+{
+	half_close();
+	drip(20, 50000 * MS);
+	STATE("FIN-WAIT-2");
+	cr_assert_eq(p.delivered, 200);
+	WAIT(121000 * MS);
+	STATE("CLOSED");
+}
+
+Test(tcp_close, limited_life_ends_a_half_closed_connection_in_use)
+{
+	uint64_t t0 = p.now;
+
+	tcp_limit_life(p.c, p.now);
+	half_close();
+	tcp_limit_life(p.c, p.now + MS); /* the first call counts */
+	drip(12, 7000 * MS);
+	STATE("CLOSED");
+	cr_assert_leq(p.now - t0, 65000 * MS);
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+}
+
+Test(tcp_close, limited_life_resets_a_connection_that_is_acknowledged_byte_by_byte)
+{
+	uint64_t t0 = p.now;
+
+	tcp_limit_life(p.c, p.now);
+	sc_send(&p, 1, 100);
+	for (unsigned i = 0; i < 12; i++) {
+		char text[64];
+
+		p.nout = p.seen = 0;
+		WAIT(7000 * MS);
+		if (p.closed)
+			break;
+		snprintf(text, sizeof(text), ". 1:1 ack %u", 2 + i);
+		IN(text);
+	}
+	STATE("CLOSED");
+	cr_assert_leq(p.now - t0, 65000 * MS);
+	cr_assert_eq(sc_count(&p, TCP_RESET_OUT), 1);
+	cr_assert_eq(sc_count(&p, TCP_LEFT_END), 0);
+	cr_assert_eq(p.recs, 0);
 }
 
 /* ---- Resets ---- */
