@@ -333,6 +333,8 @@ bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
 /* Notes that the QP with this number, if it still exists, is in the error state: requests that were
  * posted meanwhile must be flushed. Returns false as cl_table_with() does. */
 bool cl_qp_failed(struct saker *s, uint32_t qpn);
+/* Notes that the QP has left the error state, so that its receives need no doorbell. */
+void cl_qp_works(struct saker_qp *qp);
 
 /* ---- wait.c ---- */
 

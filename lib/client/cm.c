@@ -266,6 +266,21 @@ cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle)
 	return row != NULL && row->kind == kind && handle_of(m, row) == handle;
 }
 
+/* Notes whether the QP of an event is in the error state. After SAKER_EV_UNREACHABLE it may be: the
+ * connection may have ended during its start-up. A QP that fails after its start-up gets a further
+ * event behind SAKER_EV_ESTABLISHED. Of a datagram QP, these two report a lookup. */
+static void
+state_note(struct saker *s, const struct saker_event *ev)
+{
+	bool lookup = ev->qp->sq.type == SAKER_UD;
+
+	if (ev->type == SAKER_EV_QP_FATAL || ev->type == SAKER_EV_DISCONNECTED ||
+		(ev->type == SAKER_EV_UNREACHABLE && !lookup))
+		cl_qp_failed(s, ev->qp->qpn);
+	else if (ev->type == SAKER_EV_ESTABLISHED && !lookup)
+		cl_qp_works(ev->qp);
+}
+
 /* Converts an event. Returns false when its object does not exist any more. */
 static bool
 event_fill(struct saker *s, struct shm_msg *m, struct saker_event *ev)
@@ -289,8 +304,8 @@ event_fill(struct saker *s, struct shm_msg *m, struct saker_event *ev)
 		ev->srq = owner;
 	else
 		ev->listener = owner;
-	if (ev->type == SAKER_EV_QP_FATAL || ev->type == SAKER_EV_DISCONNECTED)
-		cl_qp_failed(s, ev->qp->qpn);
+	if (row->kind == CL_QP)
+		state_note(s, ev);
 	if (row == &refused) {
 		cl_refusal(m);
 		return true;

@@ -158,6 +158,12 @@ cl_qp_failed(struct saker *s, uint32_t qpn)
 	return cl_table_with(&s->table, cl_key(CL_QPN, qpn), qp_see_error);
 }
 
+void
+cl_qp_works(struct saker_qp *qp)
+{
+	__atomic_store_n(&qp->rq.failed, 0, __ATOMIC_RELAXED);
+}
+
 /* Writes the element and the operands of an Atomic. Returns the length of the tail, or -EINVAL. */
 static int
 atomic_write(struct shm_sqe *e, const struct saker_wr *wr)

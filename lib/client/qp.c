@@ -273,6 +273,7 @@ saker_qp_move(struct saker_qp *qp, const struct saker_qp_move *move)
 {
 	struct shm_qp_move *to;
 	struct shm_msg m;
+	int rc;
 
 	memset(&m, 0, sizeof(m));
 	to = &m.body.move;
@@ -291,7 +292,13 @@ saker_qp_move(struct saker_qp *qp, const struct saker_qp_move *move)
 	to->local = move->local;
 	cl_modes_to(&move->modes, &to->modes);
 	cl_class_to(&move->traffic, &to->class);
-	return cl_command(qp->s, &m, SHM_QP_MODIFY);
+	rc = cl_command(qp->s, &m, SHM_QP_MODIFY);
+	/* No event and, of a QP without outstanding requests, no completion reports this error. */
+	if (rc == 0 && move->state == RD_QP_ERR)
+		cl_qp_failed(qp->s, qp->qpn);
+	else if (rc == 0 && move->state == RD_QP_RESET)
+		cl_qp_works(qp);
+	return rc;
 }
 
 int

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../../lib/client/path.h"
 #include "fake.h"
 
 #define DEPTH 8
@@ -404,6 +405,68 @@ Test(client_post, a_queue_pair_in_error_rings_for_its_receives)
 	cr_assert_eq(saker_post_recv(qp, &wr, 1), 1);
 	fake_poll(&f);
 	cr_assert_eq(f.qp[0].rung, 2, "what is posted after");
+}
+
+/* Posts a receive. Returns how many doorbells the QP has rung by then. */
+static uint32_t
+rung_by_receive(void)
+{
+	struct saker_wr wr = {.wr_id = 1};
+
+	cr_assert_eq(saker_post_recv(qp, &wr, 1), 1);
+	fake_poll(&f);
+	return f.qp[0].rung;
+}
+
+static void
+event_of(uint16_t op)
+{
+	struct shm_msg m = {.op = op, .status = -ECONNRESET};
+	struct saker_event ev;
+
+	m.body.cm.qp = 7;
+	fake_event(&f, &m);
+	cr_assert_eq(saker_event(s, &ev), 1);
+	cr_assert_eq(ev.qp, qp);
+	fake_poll(&f);
+}
+
+Test(client_post, a_queue_pair_that_the_program_moved_to_err_rings_for_its_receives)
+{
+	cr_assert_eq(rung_by_receive(), 0);
+	f.refuse_op = SHM_QP_MODIFY;
+	f.refuse_status = -EBUSY;
+	f.refuse_text = "it is connecting";
+	cr_assert_eq(saker_qp_modify(qp, RD_QP_ERR), -EBUSY);
+	cr_assert_eq(rung_by_receive(), 0, "it is not in error");
+	f.refuse_op = 0;
+	cr_assert_eq(saker_qp_modify(qp, RD_QP_ERR), 0);
+	fake_poll(&f);
+	cr_assert_eq(f.qp[0].rung, 1, "what was posted before the move");
+	cr_assert_eq(rung_by_receive(), 2, "what is posted after");
+	cr_assert_eq(saker_qp_modify(qp, RD_QP_RESET), 0);
+	cr_assert_eq(rung_by_receive(), 2, "the error is over");
+}
+
+/* The connection may have ended during its start-up, and no other event reports the error. */
+Test(client_post, a_queue_pair_whose_connection_did_not_come_rings_for_its_receives)
+{
+	event_of(SHM_EV_UNREACHABLE);
+	cr_assert_eq(f.qp[0].rung, 1, "what was posted before the event");
+	cr_assert_eq(rung_by_receive(), 2, "what is posted after");
+	event_of(SHM_EV_ESTABLISHED);
+	cr_assert_eq(rung_by_receive(), 2, "another attempt has succeeded");
+}
+
+Test(client_post, a_lookup_of_a_datagram_queue_pair_changes_no_state)
+{
+	cl_sq_of(qp)->type = SAKER_UD;
+	event_of(SHM_EV_UNREACHABLE);
+	cr_assert_eq(rung_by_receive(), 0);
+	cr_assert_eq(saker_qp_modify(qp, RD_QP_ERR), 0);
+	cr_assert_eq(rung_by_receive(), 1);
+	event_of(SHM_EV_ESTABLISHED);
+	cr_assert_eq(rung_by_receive(), 2, "nor does its success end one");
 }
 
 Test(client_post, a_shared_receive_queue_takes_from_anybody)

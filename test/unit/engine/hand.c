@@ -602,6 +602,33 @@ Test(engine_hand, a_client_that_dies_leaves_nothing)
 	frig_stop();
 }
 
+/* A program that ends a QP posts a marker behind its receives, and polls until the marker has been
+ * flushed. */
+Test(engine_hand, a_receive_posted_after_the_move_to_err_is_flushed)
+{
+	struct saker_wr wr = {.wr_id = 77};
+	struct rd_wc wc;
+
+	begin(false, NULL);
+	two_qps();
+	ready(0);
+	ready(1);
+	frig_works();
+	for (int rest = 1000; rest > 0 && saker_cq_poll(frig.n[0].cq, &wc, 1) > 0; rest--)
+		;
+	cr_assert_eq(saker_qp_modify(frig.n[0].qp, RD_QP_ERR), 0);
+	frig_sleep(SECOND);
+	cr_assert_eq(state_of(0), RD_QP_ERR);
+	cr_assert_eq(saker_cq_poll(frig.n[0].cq, &wc, 1), 0, "nothing was outstanding");
+	cr_assert_eq(saker_post_recv(frig.n[0].qp, &wr, 1), 1);
+	frig_sleep(SECOND);
+	cr_assert(frig_no_event(0));
+	cr_assert_eq(saker_cq_poll(frig.n[0].cq, &wc, 1), 1, "the receive is not flushed");
+	cr_assert_eq(wc.wr_id, 77);
+	cr_assert_eq(wc.status, RD_WR_FLUSH_ERR);
+	frig_stop();
+}
+
 /* ---- Invalid moves ---- */
 
 Test(engine_hand, the_order_of_moves_is_that_of_verbs)
