@@ -109,8 +109,20 @@ ibv_destroy_cq(struct ibv_cq *p)
  * lock of the CQ. */
 struct vb_kept {
 	uint32_t at, n; /* the first and the number of those that wait */
-	struct rd_wc wc[];
+	struct {
+		struct rd_wc wc;
+		bool news; /* no event has reported it */
+	} entry[];
 };
+
+static void
+kept_free(struct vb_cq *cq)
+{
+	struct vb_kept *k = cq->kept;
+
+	__atomic_store_n(&cq->kept, NULL, __ATOMIC_RELAXED);
+	free(k);
+}
 
 int
 vb_cq_take_kept(struct vb_cq *cq, struct rd_wc *wc, int n)
@@ -119,57 +131,82 @@ vb_cq_take_kept(struct vb_cq *cq, struct rd_wc *wc, int n)
 	int got = 0;
 
 	while (got < n && k->n > 0) {
-		wc[got++] = k->wc[k->at++];
+		wc[got++] = k->entry[k->at++].wc;
 		k->n--;
 	}
-	if (k->n == 0) {
-		__atomic_store_n(&cq->kept, NULL, __ATOMIC_RELAXED);
-		free(k);
-	}
+	if (k->n == 0)
+		kept_free(cq);
 	return got;
 }
 
-/* Appends completions, without those of the QP. Returns the list, or NULL without memory. */
-static struct vb_kept *
-keep(struct vb_kept *k, const struct rd_wc *wc, int n, uint32_t qpn)
+/* Removes the kept completions of the QP, and moves the others to the front of the list. */
+static void
+kept_clean(struct vb_kept *k, uint32_t qpn)
 {
-	uint32_t had = k != NULL ? k->n : 0;
+	uint32_t n = 0;
 
-	k = realloc(k, sizeof(*k) + (had + (uint32_t)n) * sizeof(*wc));
-	if (k == NULL)
-		return NULL;
+	for (uint32_t i = k->at; i < k->at + k->n; i++)
+		if (k->entry[i].wc.qpn != qpn)
+			k->entry[n++] = k->entry[i];
 	k->at = 0;
-	k->n = had;
-	for (int i = 0; i < n; i++)
-		if (wc[i].qpn != qpn)
-			k->wc[k->n++] = wc[i];
-	return k;
+	k->n = n;
+}
+
+/* Makes space for BATCH more completions in the list. Returns false without memory. */
+static bool
+kept_reserve(struct vb_cq *cq)
+{
+	struct vb_kept *k = cq->kept;
+	uint32_t had = k != NULL ? k->at + k->n : 0;
+
+	k = realloc(k, sizeof(*k) + (had + BATCH) * sizeof(k->entry[0]));
+	if (k == NULL)
+		return false;
+	if (had == 0)
+		k->at = k->n = 0;
+	__atomic_store_n(&cq->kept, k, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Moves completions from the rings to the list, without those of the QP. Returns whether there may
+ * be more. */
+static bool
+kept_fill(struct vb_cq *cq, uint32_t qpn)
+{
+	struct rd_wc wc[BATCH];
+	bool news[BATCH];
+	struct vb_kept *k;
+	int got;
+
+	if (!kept_reserve(cq)) {
+		vb_fail(ENOMEM, "no memory to keep the completions of other queue pairs");
+		return false;
+	}
+	k = cq->kept;
+	got = cl_cq_poll_news(cq->saker, wc, news, BATCH);
+	for (int i = 0; i < got; i++) {
+		if (wc[i].qpn == qpn)
+			continue;
+		k->entry[k->at + k->n].wc = wc[i];
+		k->entry[k->at + k->n++].news = news[i];
+	}
+	return got > 0;
 }
 
 void
 vb_cq_clean(struct ibv_cq *p, uint32_t qpn)
 {
-	struct vb_kept *k = NULL, *more;
-	struct rd_wc batch[BATCH];
 	struct vb_cq *cq = vb_cq(p);
-	int got;
 
 	/* In the middle of ibv_start_poll() the queue stays as it is. */
 	if (p == NULL || (!cq->single && !vb_path_enter(&cq->lock)))
 		return;
-	while ((got = vb_cq_take(cq, batch, BATCH)) > 0) {
-		more = keep(k, batch, got, qpn);
-		if (more == NULL) {
-			vb_fail(ENOMEM, "no memory to keep the completions of other queue pairs");
-			break;
-		}
-		k = more;
-	}
-	if (k != NULL && k->n == 0) {
-		free(k);
-		k = NULL;
-	}
-	__atomic_store_n(&cq->kept, k, __ATOMIC_RELAXED);
+	if (cq->kept != NULL)
+		kept_clean(cq->kept, qpn);
+	while (kept_fill(cq, qpn))
+		;
+	if (cq->kept != NULL && cq->kept->n == 0)
+		kept_free(cq);
 	if (!cq->single)
 		vb_path_leave(&cq->lock);
 }
@@ -272,6 +309,30 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 	return 0;
 }
 
+/* Disarms a locked queue and returns true if the program must get an event at once. That event
+ * reports the kept completions, too. */
+static bool
+cq_fire(struct vb_cq *cq)
+{
+	struct vb_kept *k = cq->kept;
+	bool any = false, solicited = false;
+
+	if (__builtin_expect(k == NULL, 1))
+		return cl_cq_fire(cq->saker, false, false);
+	for (uint32_t i = k->at; i < k->at + k->n; i++) {
+		if (!k->entry[i].news)
+			continue;
+		any = true;
+		solicited |= (k->entry[i].wc.flags & RD_WC_SOLICITED) != 0 ||
+			     k->entry[i].wc.status != RD_SUCCESS;
+	}
+	if (!cl_cq_fire(cq->saker, any, solicited))
+		return false;
+	for (uint32_t i = k->at; i < k->at + k->n; i++)
+		k->entry[i].news = false;
+	return true;
+}
+
 /* InfiniBand promises an event for a later completion alone. The devices of the field also report
  * one that is in the queue already, and programs sleep after this call without a further poll. One
  * that an earlier event has reported gets no other: programs also arm before they poll. */
@@ -284,7 +345,7 @@ vb_req_notify_cq(struct ibv_cq *p, int solicited_only)
 	saker_cq_arm(cq->saker, solicited_only != 0);
 	if (p->channel == NULL || (!cq->single && !vb_path_enter(&cq->lock)))
 		return 0;
-	fired = cl_cq_fire(cq->saker);
+	fired = cq_fire(cq);
 	if (!cq->single)
 		vb_path_leave(&cq->lock);
 	if (fired)

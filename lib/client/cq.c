@@ -184,16 +184,26 @@ sub_reported(struct saker_cq *cq, uint32_t sub, uint32_t until)
 		;
 }
 
+/* Returns the number of the first completion of the sub-ring that is neither polled nor reported.
+ */
+static uint32_t
+sub_first_news(const struct saker_cq *cq, uint32_t sub)
+{
+	const struct shm_take *t = &cq->cq.sub[sub];
+	uint32_t i = __atomic_load_n(&cq->reported[sub], __ATOMIC_RELAXED);
+
+	/* The completion may be polled already, or the engine may never have sent this number. */
+	return i - t->next > t->count ? t->next : i;
+}
+
 /* Returns how many completions of the sub-ring there were up to now. Sets `any` if one of them is
  * neither polled nor reported, and `solicited` if such a one is solicited or an error. */
 static uint32_t
 sub_news(const struct saker_cq *cq, uint32_t sub, bool *any, bool *solicited)
 {
 	const struct shm_take *t = &cq->cq.sub[sub];
-	uint32_t i = __atomic_load_n(&cq->reported[sub], __ATOMIC_RELAXED);
+	uint32_t i = sub_first_news(cq, sub);
 
-	if (i - t->next > t->count) /* polled already, or a number that the engine never sent */
-		i = t->next;
 	for (; i - t->next < t->count; i++) {
 		const struct shm_cqe *e = shm_take_at(t, i);
 
@@ -207,10 +217,9 @@ sub_news(const struct saker_cq *cq, uint32_t sub, bool *any, bool *solicited)
 }
 
 bool
-cl_cq_fire(struct saker_cq *cq)
+cl_cq_fire(struct saker_cq *cq, bool any, bool solicited)
 {
 	uint32_t until[SHM_MAX_STAGES], *arm = &cq->cq.shared->arm;
-	bool any = false, solicited = false;
 
 	cq_grow(cq);
 	for (uint32_t i = 0; i < cq->cq.nsubs; i++)
@@ -220,6 +229,24 @@ cl_cq_fire(struct saker_cq *cq)
 	for (uint32_t i = 0; i < cq->cq.nsubs; i++)
 		sub_reported(cq, i, until[i]);
 	return true;
+}
+
+int
+cl_cq_poll_news(struct saker_cq *cq, struct rd_wc *wc, bool *news, int n)
+{
+	int got = 0;
+
+	cq_grow(cq);
+	for (uint32_t sub = 0; sub < cq->cq.nsubs && got < n; sub++) {
+		struct shm_take *t = &cq->cq.sub[sub];
+		uint32_t reported = sub_first_news(cq, sub) - t->next;
+		int found = sub_poll(cq->obj.s, t, wc + got, n - got);
+
+		for (int i = 0; i < found; i++)
+			news[got + i] = (uint32_t)i >= reported;
+		got += found;
+	}
+	return got;
 }
 
 /* ---- Growth ---- */

@@ -208,8 +208,11 @@ cl_cq_any(const struct cl_cq *cq)
 /* For a driver whose programs expect an event when they arm a queue to which completions have come
  * since the last event. Called after saker_cq_arm(), and not beside saker_cq_poll() or itself for
  * the same queue. If the queue is armed for such a completion, disarms it and returns true: the
- * engine sends no event then. */
-bool cl_cq_fire(struct saker_cq *cq);
+ * engine sends no event then. `any`: the driver has polled a completion that no event has reported
+ * and that the program has not got; `solicited`: such a one is solicited or an error. */
+bool cl_cq_fire(struct saker_cq *cq, bool any, bool solicited);
+/* Does what saker_cq_poll() does, and sets news[i] to whether no event has reported wc[i]. */
+int cl_cq_poll_news(struct saker_cq *cq, struct rd_wc *wc, bool *news, int n);
 /* Returns how many completions are in the queue. Not called beside saker_cq_poll() for it. */
 uint32_t cl_cq_count(struct saker_cq *cq);
 

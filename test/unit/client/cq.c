@@ -372,17 +372,41 @@ Test(client_cq, events_count_on_when_a_queue_has_grown)
 
 	fill(0, &in, 3);
 	saker_cq_arm(cq, false);
-	cr_assert(cl_cq_fire(cq), "three are not reported");
+	cr_assert(cl_cq_fire(cq, false, false), "three are not reported");
 	f.during = 3;
 	saker_cq_arm(cq, false);
 	cr_assert_eq(saker_cq_resize(cq, 2 * DEPTH), 0);
 	cr_assert_eq(saker_cq_event(s, &which), 1);
 	saker_cq_arm(cq, false);
-	cr_assert(cl_cq_fire(cq), "the event of the fake engine reports none");
+	cr_assert(cl_cq_fire(cq, false, false), "the event of the fake engine reports none");
 	saker_cq_arm(cq, false);
-	cr_assert_not(cl_cq_fire(cq), "all four are reported");
+	cr_assert_not(cl_cq_fire(cq, false, false), "all four are reported");
 	in = 4;
 	fill(0, &in, 1);
 	cr_assert_eq(saker_cq_event(s, &which), 1);
 	cr_assert_eq(drain(out), 5);
+}
+
+/* Completions of two stages, of which an event has reported some. */
+Test(client_cq, a_poll_knows_what_no_event_has_reported)
+{
+	uint64_t in[2] = {0, 0};
+	struct rd_wc wc[8];
+	bool news[8];
+
+	fill(0, &in[0], 2);
+	fill(1, &in[1], 1);
+	saker_cq_arm(cq, false);
+	cr_assert(cl_cq_fire(cq, false, false));
+	fill(0, &in[0], 1);
+	fill(1, &in[1], 1);
+	cr_assert_eq(cl_cq_poll_news(cq, wc, news, 1), 1);
+	cr_assert_not(news[0]);
+	cr_assert_eq(cl_cq_poll_news(cq, wc, news, 8), 4);
+	cr_assert(!news[0] && news[1] && !news[2] && news[3]);
+	cr_assert_eq(cl_cq_poll_news(cq, wc, news, 8), 0);
+	saker_cq_arm(cq, true);
+	cr_assert_not(cl_cq_fire(cq, false, false), "the driver has them");
+	cr_assert_not(cl_cq_fire(cq, true, false), "none is solicited");
+	cr_assert(cl_cq_fire(cq, true, true));
 }

@@ -362,3 +362,69 @@ Test(verbs_cq, an_event_that_nobody_fetched_ends_with_the_queue)
 	cr_assert_eq(ibv_destroy_comp_channel(channel), 0);
 	start();
 }
+
+/* ---- Events and completions that a reset of another QP kept ---- */
+
+static void
+reset_another(void)
+{
+	vb_cq_clean(ibv_cq_ex_to_cq(cq), 7);
+}
+
+Test(verbs_cq, a_completion_that_a_reset_kept_has_its_event)
+{
+	struct ibv_wc wc;
+
+	complete_of(7, 0);
+	reset_another();
+	arm(false);
+	cr_assert_not(event(), "the reset has removed it");
+	complete_of(8, 1);
+	reset_another();
+	reset_another();
+	arm(false);
+	cr_assert(event(), "the queue holds a completion that no event has reported");
+	arm(false);
+	cr_assert_not(event(), "an event has reported it");
+	cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
+	cr_assert(shm_arm_fire(&mini.cq[0].shared->arm, false), "the queue is armed");
+}
+
+Test(verbs_cq, a_completion_that_was_reported_before_a_reset_kept_it_has_no_other_event)
+{
+	struct ibv_wc wc[4];
+
+	complete_of(8, 1);
+	arm(false);
+	cr_assert(event());
+	reset_another();
+	arm(false);
+	cr_assert_not(event());
+	complete_of(8, 2);
+	reset_another();
+	arm(false);
+	cr_assert(event(), "this one is new");
+	complete_of(8, 3);
+	reset_another();
+	cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 4, wc), 3);
+	arm(false);
+	cr_assert_not(event(), "the program has polled it");
+}
+
+Test(verbs_cq, a_plain_completion_that_a_reset_kept_has_no_solicited_event)
+{
+	complete_of(8, 1);
+	reset_another();
+	arm(true);
+	cr_assert_not(event());
+	complete(RD_WC_SOLICITED, RD_SUCCESS);
+	reset_another();
+	arm(true);
+	cr_assert(event());
+	complete(0, RD_LOC_LEN_ERR);
+	reset_another();
+	arm(true);
+	cr_assert(event());
+	arm(false);
+	cr_assert_not(event(), "each has had its event");
+}
