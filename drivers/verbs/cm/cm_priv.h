@@ -156,12 +156,17 @@ void vb_cm_event_private(struct cm_event *e, const void *data, size_t len);
 void vb_cm_event_queue(struct cm_event *e);
 /* Does the same for a caller that holds vb_cm_lock(). */
 void vb_cm_event_queue_locked(struct cm_event *e);
+/* Does the same for an event that its owner has counted already. */
+void vb_cm_event_push_locked(struct cm_event *e);
 /* Creates an event and queues it. Returns 0 or ENOMEM. */
 int vb_cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /* Frees an event that the program does not receive. Rejects the request of a connect request. */
 void vb_cm_event_drop(struct cm_event *e);
 /* Keeps a request that has come before its listener listens. Call with vb_cm_lock() held. */
 void vb_cm_event_keep_locked(struct cm_event *e);
+/* Gives the ids of the requests that were kept the channel of the listener, which has moved. Call
+ * with vb_cm_lock() held. */
+void vb_cm_event_kept_follow(struct cm_id *id);
 /* Queues the requests that were kept. */
 void vb_cm_event_release(struct cm_id *id);
 /* Rejects the requests that were kept. */

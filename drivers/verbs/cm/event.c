@@ -67,11 +67,27 @@ vb_cm_event_private(struct cm_event *e, const void *data, size_t len)
 	e->ev.param.conn.private_data_len = (uint8_t)len;
 }
 
+/* Gives the new id of a request the channel of its listener. It must not keep another one: the
+ * program may destroy the channel that a listener has left. */
+static void
+event_follow(struct cm_event *e)
+{
+	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		e->ev.id->channel = e->owner->id.channel;
+}
+
+void
+vb_cm_event_push_locked(struct cm_event *e)
+{
+	event_follow(e);
+	vb_waitq_push(&vb_cm_channel_of(e->owner->id.channel)->queue, &e->item);
+}
+
 void
 vb_cm_event_queue_locked(struct cm_event *e)
 {
 	e->owner->pending++;
-	vb_waitq_push(&vb_cm_channel_of(e->owner->id.channel)->queue, &e->item);
+	vb_cm_event_push_locked(e);
 }
 
 void
@@ -123,7 +139,17 @@ void
 vb_cm_event_keep_locked(struct cm_event *e)
 {
 	e->owner->pending++;
+	event_follow(e);
 	STAILQ_INSERT_TAIL(&e->owner->early, &e->item, next);
+}
+
+void
+vb_cm_event_kept_follow(struct cm_id *id)
+{
+	struct vb_wait_item *item;
+
+	STAILQ_FOREACH (item, &id->early, next)
+		event_follow(vb_container(item, struct cm_event, item));
 }
 
 /* Returns the first request that was kept, or NULL. Call with vb_cm_lock() held. */
@@ -144,11 +170,8 @@ vb_cm_event_release(struct cm_id *id)
 	struct cm_event *e;
 
 	vb_cm_lock();
-	while ((e = early_take(id)) != NULL) {
-		/* The listener may have moved to another channel meanwhile. */
-		e->ev.id->channel = id->id.channel;
-		vb_waitq_push(&vb_cm_channel_of(id->id.channel)->queue, &e->item);
-	}
+	while ((e = early_take(id)) != NULL)
+		vb_cm_event_push_locked(e);
 	vb_cm_unlock();
 }
 

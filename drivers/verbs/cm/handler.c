@@ -148,8 +148,9 @@ device_for(const struct vb_attachment *a, const struct cm_id *l, const struct sa
 	return dev;
 }
 
-/* Creates the id of a request and the event for the program. Returns NULL if the listener does not
- * accept the request or there is no memory. */
+/* Creates the id of a request and the event for the program. The id gets its channel when the event
+ * is queued, because the listener may move meanwhile. Returns NULL if the listener does not accept
+ * the request or there is no memory. */
 static struct cm_event *
 request_new(const struct vb_attachment *a, struct cm_id *l, const struct saker_event *ev)
 {
@@ -158,7 +159,7 @@ request_new(const struct vb_attachment *a, struct cm_id *l, const struct saker_e
 	struct cm_event *e = NULL;
 
 	if (dev != NULL)
-		id = vb_cm_id_new(l->id.channel, l->id.context, l->id.ps);
+		id = vb_cm_id_new(NULL, l->id.context, l->id.ps);
 	if (id != NULL)
 		e = vb_cm_event_new(l, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	if (e == NULL) {

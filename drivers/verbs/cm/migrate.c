@@ -4,22 +4,26 @@
 #include "cm_priv.h"
 
 static bool
-migrate_is_about(const struct vb_wait_item *item, void *arg)
+migrate_is_misplaced(const struct vb_wait_item *item, void *arg)
 {
-	return vb_container(item, struct cm_event, item)->owner == arg;
+	return vb_container(item, struct cm_event, item)->owner->id.channel == arg;
 }
 
-/* Moves the waiting events and sets the channel. Call with vb_cm_lock() held, so that no event is
- * queued between the two. */
+/* Sets the channel and moves the waiting events. The ids of waiting requests, which the program has
+ * not received yet, move with their listener and with the events that they have. Call with
+ * vb_cm_lock() held, so that no event is queued meanwhile. */
 static void
 move_events(struct cm_id *id, struct rdma_event_channel *to)
 {
 	struct vb_waitq *from = &vb_cm_channel_of(id->id.channel)->queue;
 	struct vb_wait_item *item;
 
-	while ((item = vb_waitq_take(from, migrate_is_about, id)) != NULL)
-		vb_waitq_push(&vb_cm_channel_of(to)->queue, item);
+	if (id->id.channel == to)
+		return;
 	id->id.channel = to;
+	vb_cm_event_kept_follow(id);
+	while ((item = vb_waitq_take(from, migrate_is_misplaced, to)) != NULL)
+		vb_cm_event_push_locked(vb_container(item, struct cm_event, item));
 }
 
 VB_EXPORT int
@@ -41,7 +45,7 @@ rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 	move_events(p, to);
 	p->sync = channel == NULL;
 	vb_cm_unlock();
-	if (own != NULL)
+	if (own != NULL && own != to)
 		rdma_destroy_event_channel(own);
 	return 0;
 }

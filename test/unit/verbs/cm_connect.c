@@ -416,6 +416,69 @@ Test(cm_connect, a_request_that_comes_before_listening_waits_for_it)
 	rdma_destroy_event_channel(ch);
 }
 
+Test(cm_connect, a_request_that_waits_moves_with_its_listener)
+{
+	struct rdma_event_channel *ch, *other = rdma_create_event_channel();
+	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"), *id;
+	struct rdma_cm_event *ev;
+
+	fake_request(SAKER_IWARP, 50);
+	cr_assert_eq(rdma_migrate_id(l, other), 0);
+	cr_assert_not(fake_readable(ch));
+	rdma_destroy_event_channel(ch);
+	ev = fake_next(other, RDMA_CM_EVENT_CONNECT_REQUEST);
+	id = ev->id;
+	cr_assert_eq(ev->listen_id, l);
+	cr_assert_eq(id->channel, other);
+	cr_assert_eq(rdma_ack_cm_event(ev), 0);
+	fake_destroy(id, NULL);
+	fake_destroy(l, other);
+}
+
+Test(cm_connect, the_events_of_a_request_that_waits_move_behind_it)
+{
+	struct rdma_event_channel *ch, *other = rdma_create_event_channel();
+	struct saker_event gone = {.type = SAKER_EV_ENGINE_GONE, .status = -EPIPE};
+	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"), *of[2];
+
+	fake_request(SAKER_IWARP, 50);
+	fake_request(SAKER_IWARP, 51);
+	fake_event(&gone);
+	cr_assert_eq(rdma_migrate_id(l, other), 0);
+	cr_assert_not(fake_readable(ch));
+	rdma_destroy_event_channel(ch);
+	for (int i = 0; i < 2; i++) {
+		struct rdma_cm_event *ev = fake_next(other, RDMA_CM_EVENT_CONNECT_REQUEST);
+
+		of[i] = ev->id;
+		cr_assert_eq(rdma_ack_cm_event(ev), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		cr_assert(fake_readable(other));
+		fake_expect(other, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	}
+	cr_assert_not(fake_readable(other));
+	fake_destroy(of[0], NULL);
+	fake_destroy(of[1], NULL);
+	fake_destroy(l, other);
+}
+
+/* Its end, with that of the listener, looks for its events on its channel. */
+Test(cm_connect, a_request_that_waits_for_listening_moves_with_its_listener)
+{
+	struct rdma_event_channel *ch, *other = rdma_create_event_channel();
+	struct saker_event gone = {.type = SAKER_EV_ENGINE_GONE, .status = -EPIPE};
+	struct rdma_cm_id *l = bound(&ch, "0.0.0.0");
+
+	fake_request(SAKER_IWARP, 50);
+	fake_event(&gone);
+	cr_assert_eq(rdma_migrate_id(l, other), 0);
+	cr_assert_not(fake_readable(ch));
+	cr_assert(fake_readable(other));
+	rdma_destroy_event_channel(ch);
+	fake_destroy(l, other);
+}
+
 Test(cm_connect, a_listener_accepts_with_its_traffic_class_or_that_of_the_request)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {8, 8, 1, 1, 0}};

@@ -127,6 +127,24 @@ Test(cm_event, a_migrated_id_takes_its_events_along)
 	fake_destroy(b, to);
 }
 
+Test(cm_event, an_id_that_migrates_to_its_own_channel_keeps_its_events, .timeout = 60)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *id = resolving(ch);
+
+	cr_assert_eq(rdma_migrate_id(id, ch), 0);
+	cr_assert_eq(id->channel, ch);
+	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	fake_destroy(id, ch);
+	/* That of a synchronous id then belongs to the program. */
+	cr_assert_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+	ch = id->channel;
+	cr_assert_eq(rdma_migrate_id(id, ch), 0);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, fake_addr("192.0.2.9", 7471), 100), 0);
+	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	fake_destroy(id, ch);
+}
+
 Test(cm_event, a_child_has_nothing_of_its_parents)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
