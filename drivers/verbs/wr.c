@@ -6,6 +6,11 @@
  * the entry, so that an aborted posting leaves nothing behind. Requests that find no free entry go
  * to a buffer outside the queue, because the engine may take others until ibv_wr_complete(). The
  * library holds the queue's lock from start to end.
+ *
+ * ibv_wr_start() refuses a build where it cannot get that lock: in a signal handler (path_priv.h).
+ * The calls of a refused build must leave the queue as it is, also while another thread builds
+ * requests there, which may end at any time. So the thread counts its refused builds, and only
+ * while there are some, each call finds out whether its build is one of them.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -29,12 +34,13 @@ struct vb_wr_build {
 	int err;           /* the first error since ibv_wr_start(), or 0 */
 	uint32_t n, room;  /* requests in rest[], and the number for which it has space */
 	struct shm_sqe *rest;
-	/* Builds that ibv_wr_start() refused and that have not ended, and the error of the last. A
-	 * signal handler gets EBUSY while the code that it interrupted builds requests; these stay
-	 * as they are. A child of fork(2) gets EIO. */
+	/* Builds that were refused to the thread that holds the queue's lock and that have not
+	 * ended. Only that thread reads and changes it. */
 	uint32_t refused;
-	int refusal;
 };
+
+/* The builds, of any queue, that were refused to the thread and that have not ended. */
+static __thread uint32_t refused_builds __attribute__((tls_model("initial-exec")));
 
 static struct vb_qp *
 wr_of(struct ibv_qp_ex *ex)
@@ -42,21 +48,48 @@ wr_of(struct ibv_qp_ex *ex)
 	return (struct vb_qp *)ex;
 }
 
+/* Returns whether the thread has the queue's lock. */
+static bool
+is_mine(const struct vb_qp *qp)
+{
+	return __atomic_load_n(&qp->sq_lock, __ATOMIC_RELAXED) == sk_self();
+}
+
+/* Returns the error with which the thread's last build of this queue that has not ended was
+ * refused, or 0. A thread without the lock has no build that was not refused; in a thread that has
+ * the lock, handlers may have interrupted such a build. A child of fork(2) has none. */
+static __attribute__((noinline)) int
+refusal_find(const struct vb_qp *qp)
+{
+	if (vb_is_dead(qp->ex.qp_base.context))
+		return EIO;
+	if (qp->single)
+		return 0;
+	return is_mine(qp) && qp->build->refused == 0 ? 0 : EBUSY;
+}
+
+static inline int
+refusal(const struct vb_qp *qp)
+{
+	return __builtin_expect(refused_builds == 0, 1) ? 0 : refusal_find(qp);
+}
+
+/* Notes the first error of a build that was not refused. */
 static void
 wrong(struct vb_wr_build *b, int err)
 {
-	if (b->err == 0 && b->refused == 0) {
+	if (b->err == 0) {
 		b->err = err;
 		b->entry = NULL;
 	}
 }
 
-/* Returns the request that the program builds, or NULL after an error or before the first
- * request. */
+/* Returns the request that the program builds, or NULL after an error, after a refusal or before
+ * the first request. */
 static inline struct shm_sqe *
-last(const struct vb_wr_build *b)
+last(const struct vb_qp *qp)
 {
-	return __builtin_expect(b->refused == 0, 1) ? b->entry : NULL;
+	return refusal(qp) == 0 ? qp->build->entry : NULL;
 }
 
 /* Returns space for a request behind the queue's free entries, or NULL without memory. */
@@ -98,7 +131,7 @@ wr_begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	struct cl_sq *sq = cl_sq_of(wr_of(ex)->saker);
 	struct shm_sqe *e;
 
-	if (__builtin_expect(b->refused != 0 || b->err != 0, 0))
+	if (__builtin_expect(refusal(wr_of(ex)) != 0 || b->err != 0, 0))
 		return NULL;
 	if (__builtin_expect(
 		    b->n == 0 && cl_sq_open(sq) && shm_prod_fits(&sq->ring, b->direct + 1), 1)) {
@@ -236,7 +269,7 @@ wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 static void
 wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
-	struct shm_sqe *e = last(wr_of(ex)->build);
+	struct shm_sqe *e = last(wr_of(ex));
 
 	/* The fields are other ones in the entry of a QP of another type. */
 	if (e == NULL || cl_sq_of(wr_of(ex)->saker)->type != SAKER_UD)
@@ -249,7 +282,7 @@ wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uin
 static void
 wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	struct shm_sqe *e = last(wr_of(ex)->build);
+	struct shm_sqe *e = last(wr_of(ex));
 
 	if (e != NULL)
 		e->remote_srqn = remote_srqn;
@@ -268,7 +301,7 @@ wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_d
 {
 	struct vb_wr_build *b = wr_of(ex)->build;
 	const size_t most = cl_sq_of(wr_of(ex)->saker)->max_inline;
-	struct shm_sqe *e = last(b);
+	struct shm_sqe *e = last(wr_of(ex));
 	size_t at = 0;
 
 	if (e == NULL || e->opcode == RD_BIND_MW)
@@ -316,7 +349,7 @@ static inline void
 sges_set(struct ibv_qp_ex *ex, size_t num_sge, const struct rd_sge *list)
 {
 	struct vb_wr_build *b = wr_of(ex)->build;
-	struct shm_sqe *e = last(b);
+	struct shm_sqe *e = last(wr_of(ex));
 
 	if (e == NULL)
 		return;
@@ -353,13 +386,10 @@ wr_start(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = wr_of(ex);
 	struct vb_wr_build *b = qp->build;
-	int refusal = vb_is_dead(ex->qp_base.context) ? EIO : 0;
 
-	if (refusal == 0 && !qp->single && !vb_path_enter(&qp->sq_lock))
-		refusal = EBUSY;
-	if (refusal != 0) {
-		b->refused++;
-		b->refusal = refusal;
+	if (vb_is_dead(ex->qp_base.context) || (!qp->single && !vb_path_enter(&qp->sq_lock))) {
+		refused_builds++;
+		b->refused += is_mine(qp);
 		return;
 	}
 	if (!qp->single)
@@ -375,8 +405,9 @@ wr_abort(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = wr_of(ex);
 
-	if (qp->build->refused != 0) {
-		qp->build->refused--;
+	if (refusal(qp) != 0) {
+		refused_builds--;
+		qp->build->refused -= is_mine(qp);
 	} else if (!qp->single) {
 		vb_path_again();
 		vb_path_leave(&qp->sq_lock);
@@ -431,8 +462,10 @@ wr_complete(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = wr_of(ex);
 	struct vb_wr_build *b = qp->build;
-	int rc = b->refused != 0 ? b->refusal : b->err;
+	int rc = refusal(qp);
 
+	if (rc == 0)
+		rc = b->err;
 	if (rc == 0)
 		rc = vb_send_check(qp);
 	if (rc == 0)

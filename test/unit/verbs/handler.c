@@ -5,6 +5,7 @@
  * The engine is test/mini, which the main thread calls outside of handlers.
  */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,153 @@ Test(verbs_handler, a_build_within_a_build_is_busy_and_leaves_it_as_it_is, .time
 	cr_assert_eq(poll_cq(DEPTH), 3);
 	cr_assert_eq(vb_path_depth, 0);
 	end();
+}
+
+/* ---- A build in a handler, and one of another thread ---- */
+
+static pthread_barrier_t step;
+static int inner_result;
+
+static void
+next_step(void)
+{
+	pthread_barrier_wait(&step);
+}
+
+/* Builds a request of the QP in the second thread, as a handler that interrupted a function of the
+ * data path. The first thread acts between the steps. */
+static void *
+second_builds(void *arg)
+{
+	struct ibv_qp_ex *ex = arg;
+
+	(void)vb_path_enter(&qp[1]->rq_lock);
+	ibv_wr_start(ex);
+	next_step();
+	next_step();
+	ibv_wr_rdma_write(ex, 5, 6);
+	ibv_wr_set_sge(ex, 5, 6, 1);
+	result = ibv_wr_complete(ex);
+	next_step();
+	next_step();
+	vb_path_leave(&qp[1]->rq_lock);
+	return NULL;
+}
+
+/* Starts a build, and the second thread, up to its refused start. */
+static struct ibv_qp_ex *
+two_builds(pthread_t *t, void *(*second)(void *arg))
+{
+	struct ibv_qp_ex *ex;
+
+	start();
+	ex = &qp[0]->ex;
+	result = inner_result = -1;
+	cr_assert_eq(pthread_barrier_init(&step, NULL, 2), 0);
+	ibv_wr_start(ex);
+	cr_assert_eq(pthread_create(t, NULL, second, ex), 0);
+	next_step();
+	return ex;
+}
+
+static void
+two_builds_end(int requests)
+{
+	struct ibv_qp_ex *ex = &qp[0]->ex;
+
+	mini_poll(&mini);
+	cr_assert_eq(poll_cq(DEPTH), requests);
+	/* The queue has one lock, which is free now. */
+	ibv_wr_start(ex);
+	interrupt(handler_posts);
+	cr_assert_eq(result, EBUSY);
+	ibv_wr_abort(ex);
+	interrupt(handler_posts);
+	cr_assert_eq(result, 0);
+	context.dead = 1;
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, 1, 2);
+	cr_assert_eq(ibv_wr_complete(ex), EIO);
+	context.dead = 0;
+	cr_assert_eq(vb_path_depth, 0);
+	end();
+}
+
+Test(verbs_handler, a_refused_build_leaves_that_of_another_thread_as_it_is, .timeout = LIMIT)
+{
+	struct ibv_qp_ex *ex;
+	pthread_t t;
+
+	ex = two_builds(&t, second_builds);
+	ibv_wr_rdma_write(ex, 1, 2);
+	next_step();
+	next_step();
+	cr_assert_eq(result, EBUSY);
+	ibv_wr_set_sge(ex, 0, 0, 0);
+	ibv_wr_rdma_write(ex, 3, 4);
+	ibv_wr_set_sge(ex, 0, 0, 0);
+	cr_assert_eq(ibv_wr_complete(ex), 0);
+	next_step();
+	cr_assert_eq(pthread_join(t, NULL), 0);
+	two_builds_end(2);
+}
+
+Test(verbs_handler, a_refused_build_posts_nothing_when_another_thread_has_ended_its_own,
+	.timeout = LIMIT)
+{
+	struct ibv_qp_ex *ex;
+	pthread_t t;
+
+	ex = two_builds(&t, second_builds);
+	ibv_wr_rdma_write(ex, 1, 2);
+	ibv_wr_set_sge(ex, 0, 0, 0);
+	cr_assert_eq(ibv_wr_complete(ex), 0);
+	ibv_wr_start(ex);
+	next_step();
+	next_step();
+	cr_assert_eq(result, EBUSY);
+	ibv_wr_rdma_write(ex, 3, 4);
+	ibv_wr_set_sge(ex, 0, 0, 0);
+	cr_assert_eq(ibv_wr_complete(ex), 0);
+	next_step();
+	cr_assert_eq(pthread_join(t, NULL), 0);
+	two_builds_end(2);
+}
+
+/* A handler interrupts the handler whose build was refused, and finds the queue free. */
+static void *
+second_builds_within(void *arg)
+{
+	struct ibv_qp_ex *ex = arg;
+
+	(void)vb_path_enter(&qp[1]->rq_lock);
+	ibv_wr_start(ex);
+	next_step();
+	next_step();
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, 5, 6);
+	ibv_wr_set_sge(ex, 0, 0, 0);
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, 7, 8);
+	ibv_wr_abort(ex);
+	inner_result = ibv_wr_complete(ex);
+	result = ibv_wr_complete(ex);
+	vb_path_leave(&qp[1]->rq_lock);
+	return NULL;
+}
+
+Test(verbs_handler, a_build_within_a_refused_one_has_the_queue, .timeout = LIMIT)
+{
+	struct ibv_qp_ex *ex;
+	pthread_t t;
+
+	ex = two_builds(&t, second_builds_within);
+	ibv_wr_abort(ex);
+	next_step();
+	cr_assert_eq(pthread_join(t, NULL), 0);
+	cr_assert_eq(inner_result, 0);
+	cr_assert_eq(result, EBUSY);
+	two_builds_end(1);
 }
 
 static void
