@@ -342,13 +342,11 @@ close_last(struct vb_rs *rs)
 	rs->abort = linger == 0;
 	if (rs->a >= 0 && __atomic_load_n(&rs->shared, __ATOMIC_ACQUIRE) && !rs->relay) {
 		vb_rs_show_nothing(rs);
-		close(rs->a);
-		rs->a = -1;
+		vb_rs_fd_close(rs, &rs->a);
 		if (rs->state == RS_CONNECTED && poll(&p, 1, 0) >= 0 && (p.revents & POLLHUP) == 0)
 			vb_rs_relay_begin(rs);
-	} else if (rs->a >= 0) {
-		close(rs->a);
-		rs->a = -1;
+	} else {
+		vb_rs_fd_close(rs, &rs->a);
 	}
 	/* Threads that wait for the socket find that it has ended. */
 	if (!rs->relay && rs->b >= 0)

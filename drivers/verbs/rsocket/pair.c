@@ -64,7 +64,7 @@ vb_rs_pair(struct vb_rs *rs, int at, int flags)
 		return fd;
 	}
 	rs->a = at >= 0 ? vb_rs_high(sv[0]) : vb_rs_high(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-	rs->b = vb_rs_high(sv[1]);
+	vb_rs_end_set(rs, vb_rs_high(sv[1]));
 	if (rs->a >= 0 && vb_rs_enter(fd, rs) == 0)
 		return fd;
 	if (at < 0)
@@ -76,13 +76,9 @@ vb_rs_pair(struct vb_rs *rs, int at, int flags)
 void
 vb_rs_fds_close(struct vb_rs *rs)
 {
-	int *const fds[] = {&rs->a, &rs->b, &rs->shadow};
-
-	for (unsigned i = 0; i < 3; i++) {
-		if (*fds[i] >= 0)
-			close(*fds[i]);
-		*fds[i] = -1;
-	}
+	vb_rs_fd_close(rs, &rs->a);
+	vb_rs_fd_close(rs, &rs->b);
+	vb_rs_fd_close(rs, &rs->shadow);
 }
 
 int

@@ -150,7 +150,7 @@ static void
 relay_watch(struct vb_rs *rs, uint32_t events)
 {
 	if (rs->watched != events)
-		vb_rs_thread_watch(rs, events);
+		vb_rs_watch(rs, events);
 	rs->watched = events;
 }
 

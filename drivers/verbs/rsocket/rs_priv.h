@@ -93,7 +93,8 @@ struct vb_rs {
 
 	pthread_mutex_t lock; /* guards the rest */
 	/* The pair: `a` is a duplicate of the program's end. Negative: a connection that the
-	 * program has not accepted yet. */
+	 * program has not accepted yet. To close one of these three, or to set `b`, the lock of the
+	 * table is needed, too, so that fork(2) may read them with that lock. */
 	int a, b;
 	int shadow;   /* a TCP socket of the kernel that keeps options; negative: none */
 	bool in, out; /* the program's end is readable, writable */
@@ -168,6 +169,13 @@ uint32_t vb_rs_users(const struct vb_rs *rs);
 void vb_rs_unlist(struct vb_rs *rs);
 /* Calls `each` for every socket of the process, with the lock of the table. */
 void vb_rs_each(void (*each)(struct vb_rs *rs));
+/* Sets the library's end of the pair of a new socket. */
+void vb_rs_end_set(struct vb_rs *rs, int b);
+/* Closes a descriptor of the library's, `a`, `b` or `shadow` of the socket, unless it is negative,
+ * and makes it negative. The thread no longer watches it. */
+void vb_rs_fd_close(struct vb_rs *rs, int *fd);
+/* Calls vb_rs_thread_watch() with the lock of the table. */
+void vb_rs_watch(struct vb_rs *rs, uint32_t events);
 
 /* ---- pair.c ---- */
 
@@ -283,7 +291,8 @@ struct rdma_event_channel *vb_rs_cm_channel(void);
 struct ibv_comp_channel *vb_rs_comp_channel(struct ibv_context *verbs);
 /* Gives the thread a socket to end. */
 void vb_rs_thread_close(struct vb_rs *rs);
-/* Lets the thread watch the library's end of the pair for these epoll(7) events; 0: no longer. */
+/* Lets the thread watch the library's end of the pair for these epoll(7) events; 0: no longer. Call
+ * with the lock of the table held, in the process that serves the socket. */
 void vb_rs_thread_watch(struct vb_rs *rs, uint32_t events);
 void vb_rs_thread_fork_child(void);
 

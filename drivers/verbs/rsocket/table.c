@@ -2,6 +2,7 @@
 /* The table of descriptors, the list of sockets, and what fork(2) does to both. */
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "rs_priv.h"
 
@@ -177,6 +178,41 @@ vb_rs_each(void (*each)(struct vb_rs *rs))
 	pthread_mutex_unlock(&lock);
 }
 
+/* ---- Descriptors of the library ---- */
+
+/* With the lock of the table, a fork(2) comes before a change or after it: the child closes the
+ * descriptors of a socket by their numbers, and the parent watches `b`. */
+
+void
+vb_rs_end_set(struct vb_rs *rs, int b)
+{
+	pthread_mutex_lock(&lock);
+	rs->b = b;
+	pthread_mutex_unlock(&lock);
+}
+
+/* A child may have a copy of `b` after this, and as long as a copy exists, epoll(7) reports what
+ * happens at it with the address of the socket, which the caller is going to free. */
+void
+vb_rs_fd_close(struct vb_rs *rs, int *fd)
+{
+	pthread_mutex_lock(&lock);
+	if (fd == &rs->b && rs->epoch == vb_rs_epoch())
+		vb_rs_thread_watch(rs, 0);
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+vb_rs_watch(struct vb_rs *rs, uint32_t events)
+{
+	pthread_mutex_lock(&lock);
+	vb_rs_thread_watch(rs, events);
+	pthread_mutex_unlock(&lock);
+}
+
 /* ---- fork(2) ---- */
 
 static void
@@ -192,7 +228,7 @@ table_fork_parent(void)
 
 	LIST_FOREACH (rs, &sockets, next) {
 		__atomic_store_n(&rs->shared, true, __ATOMIC_RELEASE);
-		if (rs->b >= 0 && !rs->relay)
+		if (!__atomic_load_n(&rs->relay, __ATOMIC_ACQUIRE))
 			vb_rs_thread_watch(rs, EPOLLIN | EPOLLET);
 	}
 	pthread_mutex_unlock(&lock);

@@ -54,9 +54,12 @@ vb_rs_thread_watch(struct vb_rs *rs, uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = rs};
 
-	if (rs->b < 0 || (epoll_ctl(t.epoll, EPOLL_CTL_MOD, rs->b, &ev) < 0 && errno == ENOENT &&
-				 epoll_ctl(t.epoll, EPOLL_CTL_ADD, rs->b, &ev) < 0))
+	if (rs->b < 0)
 		return;
+	if (events == 0)
+		epoll_ctl(t.epoll, EPOLL_CTL_DEL, rs->b, NULL);
+	else if (epoll_ctl(t.epoll, EPOLL_CTL_MOD, rs->b, &ev) < 0 && errno == ENOENT)
+		epoll_ctl(t.epoll, EPOLL_CTL_ADD, rs->b, &ev);
 }
 
 struct rdma_event_channel *

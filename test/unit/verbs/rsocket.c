@@ -2,8 +2,10 @@
 /* Sockets over RDMA: the stream, what poll(2) shows, connections, mappings, other processes. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <endian.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -551,4 +553,117 @@ Test(rsocket, a_listener_belongs_to_the_parent)
 		_exit(raccept(listener, NULL, NULL) == -1 && errno == EOPNOTSUPP ? 0 : 1);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
+}
+
+/* ---- The end of a socket beside a fork(2) ---- */
+
+static int go_on[2] = {-1, -1}; /* a pipe: the child's first fork handler waits for its end */
+static int duplicate;           /* the library's, of fds[0] */
+
+/* Runs before the handlers of the library, while the child has all descriptors of its parent. Then
+ * closes the program's end of a pair, which is an event at the library's end. */
+static void
+child_waits(void)
+{
+	char c;
+
+	if (go_on[0] < 0)
+		return;
+	close(go_on[1]);
+	(void)!read(go_on[0], &c, 1);
+	close(duplicate);
+	close(fds[0]);
+}
+
+__attribute__((constructor(101))) static void
+child_waits_register(void)
+{
+	pthread_atfork(NULL, NULL, child_waits);
+}
+
+/* Returns how many descriptors an epoll(7) instance watches with this tag; 0 for another file. */
+static unsigned
+watched_in(const char *fd, const void *tag)
+{
+	char path[300], line[256];
+	unsigned long long data;
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", fd);
+	f = fopen(path, "r");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (sscanf(line, "tfd: %*d events: %*x data: %llx", &data) == 1)
+			n += data == (uintptr_t)tag;
+	if (f != NULL)
+		fclose(f);
+	return n;
+}
+
+/* Returns how many descriptors the process watches with this tag. */
+static unsigned
+watched_as(const void *tag)
+{
+	DIR *dir = opendir("/proc/self/fdinfo");
+	const struct dirent *e;
+	unsigned n = 0;
+
+	cr_assert_not_null(dir);
+	while ((e = readdir(dir)) != NULL)
+		n += watched_in(e->d_name, tag);
+	closedir(dir);
+	return n;
+}
+
+static bool
+is_destroyed(struct vb_rs *rs)
+{
+	bool is;
+
+	pthread_mutex_lock(&rs->lock);
+	is = rs->id == NULL && rs->b < 0;
+	pthread_mutex_unlock(&rs->lock);
+	return is;
+}
+
+/* The connection ends, and the program closes the socket. */
+static struct vb_rs *
+destroyed(int fd)
+{
+	struct saker_event ev = {.type = SAKER_EV_DISCONNECTED};
+	struct vb_rs *rs = vb_rs_get(fd);
+
+	ev.qp = saker_qp_find(NULL, rs->id->qp->qp_num);
+	fake_event(&ev);
+	cr_assert_eq(rclose(fd), 0);
+	rsf_until(is_destroyed(rs));
+	return rs;
+}
+
+/* The child has a copy of the library's end, for which epoll(7) reports events until it closes. */
+Test(rsocket, a_socket_that_ends_while_a_child_has_its_descriptors_is_not_watched)
+{
+	struct vb_rs *rs;
+	int status;
+	pid_t child;
+
+	connected();
+	rs = vb_rs_get(fds[0]);
+	duplicate = rs->a;
+	cr_assert_eq(pipe(go_on), 0);
+	child = fork();
+	if (child == 0)
+		_exit(0);
+	cr_assert_eq(watched_as(rs), 1, "the child may use the connection");
+	vb_rs_put(rs);
+	rs = destroyed(fds[0]);
+	cr_assert_eq(watched_as(rs), 0);
+	vb_rs_put(rs);
+	close(go_on[1]);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	/* The thread has received all events of the first socket before it destroys the second. */
+	vb_rs_put(destroyed(fds[1]));
+	close(go_on[0]);
+	go_on[0] = -1;
 }
