@@ -45,8 +45,10 @@ send_lost(struct tcp_conn *c, struct turn *t)
 	while (c->lost_out && (r = next_lost(c)) != NULL) {
 		flight = tcp_in_flight(c);
 		/* After the path MTU became small, a segment makes many. Their number is bounded,
-		 * as the walks over them are. */
-		if (flight && r->seg_len > c->emss && c->nsegs >= 2 * TCP_MAX_SEGS)
+		 * as the walks over them are, and that of the cuts. The first one is always sent,
+		 * at the latest after a timeout, so that the others can follow. */
+		if (r->seg_len > c->emss && ((flight && c->nsegs >= 2 * TCP_MAX_SEGS) ||
+						    (r != c->seg_head && tcp_seg_cuts_full(c))))
 			return true;
 		if (!(c->todo & DO_RTX_FIRST) && flight &&
 			flight + SK_MIN(r->seg_len, c->emss) > c->cwnd)
@@ -130,7 +132,6 @@ send_tlp(struct tcp_conn *c, struct turn *t)
 		tcp_timers_acked(c, t->now);
 		return true;
 	}
-	c->rtx_kind = RTX_NONE;
 	c->flags |= F_TLP_OUT; /* so that the RTO is set next, and not another probe */
 	rc = c->unsent != NULL ? tcp_seg_new(c, t->now, window_left(c)) : 0;
 	if (rc > 0) {

@@ -166,13 +166,38 @@ segment_gather(struct tcp_rec *r, uint32_t limit, struct tcp_rec **end)
 	return n;
 }
 
+/* Returns whether the peer has not acknowledged the last cut, so that others may be live, too. An
+ * old cut_end is far from the sequence numbers in flight. */
 static bool
-split_record(struct tcp_conn *c, struct tcp_rec *r, uint32_t at)
+cuts_live(const struct tcp_conn *c)
+{
+	return c->cut_end - c->snd_una - 1 < c->snd_nxt - c->snd_una + c->emss;
+}
+
+/* Each cut costs the owner a buffer until the rest of the record is acknowledged, and the peer
+ * causes it by a small MSS or path MTU. Two numbers are upper bounds of the live ones: that of the
+ * cuts since none was live, and that of the segments in flight, as each rest begins a segment. So
+ * neither a large flight that has just begun to be cut waits, nor one that is cut all the time. */
+bool
+tcp_seg_cuts_full(const struct tcp_conn *c)
+{
+	return c->ncuts >= TCP_MAX_CUTS && c->nsegs >= TCP_MAX_CUTS && cuts_live(c);
+}
+
+/* Cuts a record, which begins at sequence number `seq`, to `at` bytes. */
+static bool
+split_record(struct tcp_conn *c, struct tcp_rec *r, uint32_t seq, uint32_t at)
 {
 	struct tcp_rec *next = r->next, *rest = c->s->ops.rec_split(c->s->ctx, r, at);
 
 	if (rest == NULL)
 		return false;
+	if (!cuts_live(c)) {
+		c->ncuts = 0;
+		c->cut_end = c->snd_una;
+	}
+	c->ncuts++;
+	c->cut_end = tcp_seq_max(c->cut_end, seq + at);
 	rest->next = next;
 	r->next = rest;
 	if (c->q_tail == r)
@@ -189,7 +214,7 @@ tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at)
 	if (n >= seg->seg_len)
 		return true;
 	if (!n) {
-		if (!split_record(c, seg, at))
+		if (!split_record(c, seg, seg->seq, at))
 			return false;
 		n = at;
 		rest = seg->next;
@@ -257,7 +282,8 @@ commit_run(struct tcp_conn *c, uint64_t now, uint32_t total, uint32_t limit)
 
 /* Determines the next segment: the whole records that fit into `room`, if there are any. Otherwise
  * cuts the first record when it exceeds a segment, or when the window will not become larger (RFC
- * 9293 3.8.6.2.1). Returns its bytes, 0 when it does not fit now, or -EAGAIN. */
+ * 9293 3.8.6.2.1), unless too many cut ones are in flight. Returns its bytes, 0 when it does not
+ * fit now, or -EAGAIN. */
 static int
 first_segment(struct tcp_conn *c, uint32_t room, struct tcp_rec **end)
 {
@@ -274,7 +300,9 @@ first_segment(struct tcp_conn *c, uint32_t room, struct tcp_rec **end)
 	if (limit < c->emss && limit < r->len &&
 		!(limit && (c->todo & DO_WND_FORCE || limit >= c->max_wnd / 2)))
 		return 0;
-	if (!split_record(c, r, limit))
+	if (tcp_seg_cuts_full(c))
+		return 0;
+	if (!split_record(c, r, c->snd_nxt, limit))
 		return -EAGAIN;
 	return (int)segment_gather(r, limit, end);
 }

@@ -37,6 +37,7 @@
 #define TCP_TS_LEN          12   /* timestamps option with its two bytes of padding */
 #define TCP_IW_SEGS         10   /* RFC 6928 */
 #define TCP_MAX_SEGS        4096 /* segments in flight: bounds each walk over the scoreboard */
+#define TCP_MAX_CUTS        256  /* live cuts of records that a connection may cause */
 #define TCP_DUP_THRESH      3    /* RFC 5681, RFC 8985 */
 #define TCP_QUANTUM         16   /* segments that a connection may send per turn */
 #define TCP_TIMERS_PER_POLL 256
@@ -284,6 +285,9 @@ struct tcp_conn {
 	 * began to count. */
 	uint64_t closed_ns, closed_at, closed_acked;
 	uint64_t challenge_at;
+	/* Cuts of records since none was live, and the sequence number at which the last rest
+	 * begins. */
+	uint32_t ncuts, cut_end;
 	uint64_t half_closed_in; /* FIN_WAIT_2: n_bytes_in when the present interval began */
 	uint32_t iss, irs, mtu;
 	struct tcp_pmtu pmtu;
@@ -647,6 +651,8 @@ int tcp_seg_probe(struct tcp_conn *c, uint64_t now);
 /* Cuts a segment in flight to at most `at` bytes; the rest becomes the next segment. Returns false
  * without memory. */
 bool tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at);
+/* Returns whether TCP_MAX_CUTS cuts of records may be in flight. */
+bool tcp_seg_cuts_full(const struct tcp_conn *c);
 
 /* Sends a reset to `to`, or queues it when the port is full. */
 void tcp_rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,

@@ -268,6 +268,8 @@ present_deadline(const struct tcp_conn *c, enum tcp_rtx_kind kind)
 	return kind == RTX_RTO ? c->seg_head->sent_at + tcp_rtt_rto(c) : 0;
 }
 
+/* A probe and a retransmission set the timer anew when they leave. It runs before, too: while the
+ * port is full or mbufs are missing, the connection would otherwise have no timer, and no end. */
 static void
 rtx_due(struct tcp_conn *c, uint64_t now)
 {
@@ -283,6 +285,7 @@ rtx_due(struct tcp_conn *c, uint64_t now)
 	switch (kind) {
 	case RTX_PTO:
 		c->todo |= DO_TLP;
+		timers_arm_rtx(c, RTX_RTO, now + tcp_rtt_rto(c));
 		tcp_conn_wake(c);
 		break;
 	case RTX_REO:
@@ -298,6 +301,8 @@ rtx_due(struct tcp_conn *c, uint64_t now)
 		break;
 	case RTX_RTO:
 		tcp_loss_rto(c, now);
+		if (c->state != TCPS_CLOSED)
+			timers_arm_rtx(c, RTX_RTO, now + tcp_rtt_rto(c));
 		break;
 	case RTX_NONE:
 		break;

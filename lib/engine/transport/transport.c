@@ -44,12 +44,24 @@
  * again: a crowded processor delays the loop, which is no delay of the network. */
 #define WOKEN_NS 1000000u
 
+/* Refuses a cut when the live ones hold an ENG_CUTS_PART-th of the pool: it also supplies the
+ * headers of all frames of the stage, and peers decide how much TCP cuts. */
 static struct tcp_rec *
 transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 {
 	struct eng_transport *t = ctx;
+	struct tcp_rec *rest;
 
-	return eng_rec_split(t->tx_pool, rec, at);
+	if (t->ncuts - t->cuts_back.n >= t->e->cfg.limits.tx_mbufs / ENG_CUTS_PART) {
+		sk_count(t->counters, ENG_TX_NO_MBUF);
+		return NULL;
+	}
+	rest = eng_rec_split(t->tx_pool, rec, at);
+	if (rest == NULL)
+		return NULL;
+	*eng_rec_returned(rest) = &t->cuts_back;
+	t->ncuts++;
+	return rest;
 }
 
 static void

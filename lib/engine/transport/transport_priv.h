@@ -28,6 +28,7 @@ struct rte_ring;
 #define ENG_SPARE      32  /* places for header mbufs that are allocated in advance */
 #define ENG_LOOP_QUEUE 256 /* frames on the internal loop port; a power of two */
 #define ENG_LEFT_PART  8   /* all left connections hold an ENG_LEFT_PART-th of the records */
+#define ENG_CUTS_PART  4   /* the rests of cut records hold an ENG_CUTS_PART-th of tx_pool */
 #define ENG_HIT_WAYS   2   /* recent lookups of connections in a slot of their table */
 /* Payload bytes up to which a frame is one mbuf with a copy, which costs less than attaching. */
 #define ENG_COPY_MAX 2048
@@ -212,6 +213,8 @@ struct eng_transport {
 	/* Header mbufs of tx_pool whose cache lines are being prefetched; not reset yet. */
 	struct rte_mbuf *spare[ENG_SPARE];
 	uint32_t spare_in, spare_out;
+	uint32_t ncuts;                /* mbufs of tx_pool that became rests of cut records */
+	struct eng_returned cuts_back; /* and those of them that were freed */
 	uint16_t loop_port; /* the number of ports: the index after that of the last one */
 	uint32_t loop_head, loop_tail;
 	struct rte_mbuf *loop[ENG_LOOP_QUEUE];

@@ -3,6 +3,7 @@
  * of TSO, the path MTU, and a busy port. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <criterion/criterion.h>
 
@@ -444,6 +445,107 @@ Test(tcp_records, tiny_path_does_not_multiply_the_packets_rfc1191_3)
 	}
 }
 
+/* ---- Cuts that the peer causes ---- */
+
+#define CUTS 256 /* of a connection */
+
+/* Returns the records that cuts have made, in a queue of records of `len` bytes each. The first one
+ * may be acknowledged in part. */
+static int64_t
+live_cuts(uint32_t len)
+{
+	return p.recs - sc_info(&p).queued / len;
+}
+
+/* Acknowledges all that was sent, and returns the number of the last byte. */
+static uint32_t
+ack_all(uint32_t acked)
+{
+	char text[64];
+
+	for (unsigned i = 0; i < p.nout; i++)
+		acked = SK_MAX(acked, p.out[i].tcp.seq - p.iss + p.out[i].len);
+	p.nout = p.seen = 0;
+	p.now += 50 * US;
+	snprintf(text, sizeof(text), ". 1:1 ack %u", acked);
+	IN(text);
+	return acked;
+}
+
+Test(tcp_records, cuts_for_a_small_mss_are_bounded)
+{
+	uint32_t acked = 1;
+
+	sc_end(&p);
+	sc_new(&p);
+	sc_start(&p);
+	sc_connect(&p);
+	IN("S. 0:0 ack 1 win 65535 mss 88 sackok ws 7");
+	p.nout = p.seen = 0;
+	sc_send(&p, 4096, 256); /* three cuts each */
+	for (unsigned i = 0; i < 1000 && p.recs > 0; i++) {
+		acked = ack_all(acked);
+		cr_assert_leq(live_cuts(256), CUTS + 1);
+	}
+	cr_assert_eq(acked, 4096 * 256 + 1);
+	cr_assert_eq(p.recs, 0);
+}
+
+/* The path becomes tiny when the first segment of a large flight was retransmitted. The peer then
+ * reports each retransmitted piece, from number `from` on, and acknowledges nothing. */
+static void
+cuts_for_a_small_path(uint32_t from)
+{
+	static struct sc_out out[SC_MAX_OUT];
+	uint32_t acked = 1;
+	char text[96];
+
+	sc_send(&p, 400, 1460);
+	for (unsigned i = 0; i < 5; i++)
+		acked = ack_all(acked);
+	p.nout = p.seen = 0;
+	snprintf(text, sizeof(text), ". 1:1 ack %u sack %u:%u", acked, acked + 1460,
+		acked + 5 * 1460);
+	IN(text);
+	tcp_icmp_mtu(p.c, p.now, p.iss + acked, 68);
+	cr_assert_eq(tcp_emss(p.c), 28);
+	for (unsigned i = 0; i < 500 && !p.closed; i++) {
+		unsigned n = p.nout;
+
+		memcpy(out, p.out, n * sizeof(out[0]));
+		p.nout = p.seen = 0;
+		WAIT(100 * US);
+		for (unsigned k = 0; k < n; k++) {
+			uint32_t at = out[k].tcp.seq - p.iss;
+
+			if (out[k].len == 0 || at < acked + from)
+				continue;
+			snprintf(text, sizeof(text), ". 1:1 ack %u sack %u:%u", acked, at,
+				at + out[k].len);
+			IN(text);
+		}
+		cr_assert_leq(live_cuts(1460), CUTS + 8);
+	}
+	p.nout = p.seen = 0;
+	for (unsigned i = 0; i < 4000 && p.recs > 0; i++) {
+		acked = ack_all(acked);
+		WAIT(20 * MS);
+	}
+	cr_assert_eq(acked, 400 * 1460 + 1);
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_records, cuts_for_a_small_path_are_bounded)
+{
+	cuts_for_a_small_path(1);
+}
+
+/* Nothing counts as in flight. */
+Test(tcp_records, cuts_are_bounded_when_the_peer_reports_all_pieces)
+{
+	cuts_for_a_small_path(0);
+}
+
 /* ---- Unreachable ---- */
 
 static void
@@ -524,6 +626,23 @@ Test(tcp_records, busy_port_loses_nothing)
 	OUT(". 1:1001 ack 102");
 	OUT(". 1001:2001 ack 102");
 	OUT("F. 2001:3001 ack 102");
+	NONE();
+}
+
+Test(tcp_records, busy_port_does_not_stop_the_timer_rfc6298_5)
+{
+	uint64_t t0 = p.now;
+
+	sc_send(&p, 1, 1460);
+	OUT(". 1:1461 ack 1");
+	p.busy = true; /* neither the probe nor the retransmission leaves */
+	while (!p.closed && p.now - t0 < 60000 * MS) {
+		p.now += 10 * MS;
+		sc_poll(&p);
+	}
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+	cr_assert_eq(p.recs, 0);
 	NONE();
 }
 
