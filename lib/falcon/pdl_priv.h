@@ -353,6 +353,7 @@ void pdl_ack_piggybacked(struct fa_conn *c);
 uint64_t pdl_ack_timer(struct fa_conn *c, uint64_t now);
 void pdl_nack_queue(struct fa_conn *c, bool request, uint32_t psn, uint8_t code, uint8_t rnr,
 	uint8_t ulp_code, unsigned flow);
+/* Sends up to `budget` NACKs and acknowledgements of all connections. Returns their number. */
 unsigned pdl_rxack_poll(struct fa_stack *s, unsigned budget);
 void pdl_rxack_forget(struct fa_conn *c);
 

@@ -175,16 +175,17 @@ pdl_rxack_send_ack(struct fa_conn *c, struct pdl_flow *f)
 	return 0;
 }
 
-/* Sends the acknowledgements of all flows of a connection that are due. */
+/* Sends the acknowledgements of all flows of a connection that are due, until *n, their number, is
+ * `budget`. Returns -EAGAIN when one of them is left. */
 static int
-send_acks(struct fa_conn *c, unsigned *n)
+send_acks(struct fa_conn *c, unsigned budget, unsigned *n)
 {
 	for (unsigned i = 0; i < c->pdl.flows; i++) {
 		struct pdl_flow *f = &c->pdl.flow[i];
 
 		if (!f->ack_now)
 			continue;
-		if (pdl_rxack_send_ack(c, f))
+		if (*n >= budget || pdl_rxack_send_ack(c, f))
 			return -EAGAIN;
 		++*n;
 	}
@@ -254,8 +255,11 @@ pdl_rxack_poll(struct fa_stack *s, unsigned budget)
 	struct fa_conn *c;
 
 	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.acks)) != NULL) {
-		bool again = send_acks(c, &n) == -EAGAIN;
+		bool again = send_acks(c, budget, &n) == -EAGAIN;
 
+		if (again && n >= budget)
+			/* The connection goes on first at the next poll. */
+			break;
 		TAILQ_REMOVE(&s->pdl.acks, c, pdl.ack_link);
 		c->pdl.on_acks = again;
 		if (!again)

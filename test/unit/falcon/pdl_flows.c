@@ -131,6 +131,31 @@ Test(pdl_flows, acknowledgements_are_coalesced_and_returned_per_flow)
 	cr_assert_eq(rig.sent[1].h.ecn, 0);
 }
 
+/* The acknowledgements of one connection may be more than a turn has left, and none of them is
+ * lost. */
+Test(pdl_flows, a_turn_keeps_its_budget)
+{
+	struct wire_falcon h = {.type = FALCON_PUSH_DATA,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.ar = true,
+		.psn = 1300,
+		.request_len = 8};
+	unsigned flows = 0;
+
+	rig_start();
+	for (unsigned i = 0; i < FA_FLOWS_MAX; i++, h.psn++)
+		rig_in_as(h, i, 64, false);
+	rig_pushes(1, 5);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(fa_stack_poll(rig.s, rig.now, 3), 3, "turn %u", i);
+	cr_assert_eq(rig_count(FALCON_BACK), FA_FLOWS_MAX);
+	cr_assert_eq(rig_count(FALCON_PUSH_DATA), 5);
+	for (unsigned i = 0; i < rig.sents; i++)
+		flows |= (rig.sent[i].h.type == FALCON_BACK) << (rig.sent[i].path & 3);
+	cr_assert_eq(flows, (1u << FA_FLOWS_MAX) - 1);
+}
+
 Test(pdl_flows, an_ulp_ack_counts_for_the_flow_of_its_push)
 {
 	struct wire_falcon h = {.type = FALCON_PUSH_DATA,
