@@ -335,7 +335,8 @@ on_rekeyed(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	x->rekeying = false;
 	sk_secret_free(x->ours, sizeof(*x->ours));
 	x->ours = NULL;
-	x->deadline = UINT64_MAX;
+	if (!x->finished) /* else it is the limit for the answer to END */
+		x->deadline = UINT64_MAX;
 	rofx_raise(x, ROFX_EV_REKEYED);
 	return 0;
 }

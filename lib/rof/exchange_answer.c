@@ -366,7 +366,8 @@ rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa)
 		return exchange_answer_no_room(x);
 	x->rx_spi = sa->spi;
 	x->rekeying = true;
-	x->deadline = now + x->reply_ns;
+	if (!x->finished) /* else the peer must answer END before */
+		x->deadline = now + x->reply_ns;
 	return 0;
 }
 

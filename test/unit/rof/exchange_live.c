@@ -323,6 +323,37 @@ Test(exchange_live, an_end_that_is_not_answered_fails)
 	assert_times_out(p.a, 100 * MS);
 }
 
+Test(exchange_live, an_end_behind_a_rekey_that_is_not_answered_fails)
+{
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(lone_rekey(p.b, 0, &sa), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEY);
+	cr_assert_eq(lone_finish(p.b, 10 * MS), 0);
+	cr_assert_eq(lone_rekeyed(p.a), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEYED);
+	assert_times_out(p.b, 210 * MS);
+}
+
+Test(exchange_live, a_rekey_behind_an_end_does_not_extend_its_time)
+{
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(lone_finish(p.b, 10 * MS), 0);
+	cr_assert_eq(lone_rekey(p.b, 150 * MS, &sa), 0);
+	cr_assert_eq(lone_deadline(p.b), 210 * MS);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEY);
+	cr_assert_eq(lone_rekeyed(p.a), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEYED);
+	assert_times_out(p.b, 210 * MS);
+}
+
 /* ---- Carriers that end ---- */
 
 /* Continues both sides on a new carrier, which `b` opens if `back`. */
