@@ -198,15 +198,16 @@ change_set(void *app, const char *arg, struct cmd_out *out)
 	struct settings *next;
 	int rc = change_possible(out);
 
+	if (rc < 0)
+		return rc;
 	snprintf(line, sizeof(line), "%s", arg);
 	words = change_split(line);
-	if (rc == 0 && words == NULL)
+	if (words == NULL)
 		return cmd_refuse(out, "a section is followed by KEY=VALUE");
-	next = rc == 0 ? malloc(sizeof(*next)) : NULL;
-	if (rc == 0 && next == NULL)
+	next = malloc(sizeof(*next));
+	if (next == NULL)
 		return cmd_refuse(out, "memory is exhausted");
-	if (rc == 0)
-		*next = a->s;
+	*next = a->s;
 	for (char *w = strtok_r(words, " ", &save); rc == 0 && w != NULL;
 		w = strtok_r(NULL, " ", &save))
 		rc = change_value(next, line, w, out);

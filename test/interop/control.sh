@@ -361,6 +361,11 @@ ends rude 20
 say "saker stops, starts and ends"
 gives 0 "Stopped." ctl stop
 gives 1 "the loops are stopped" ctl show qp all
+for command in reload "set saker" "set saker log=info" "unset route 0" "show events 1" \
+    "show failed"; do
+    # shellcheck disable=SC2086
+    gives 1 "the loops are stopped; enter 'start' first" ctl $command
+done
 gives 0 "Started." ctl start
 gives 1 "the loops are running already" ctl start
 [ "$(stat -c %a "$work/a.control")" = 600 ] || fail "the mode of the control socket"
