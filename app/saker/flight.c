@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The commands that show the last events of connections: why one retransmitted, and why one failed.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #define MS          1000000u
 
 struct flight_find {
-	uint32_t qpn;
+	unsigned long qpn;
 	struct eng_flight *out;
 	bool found;
 };
@@ -21,7 +22,7 @@ flight_find(void *arg, const char *machine, struct eng *e)
 {
 	struct flight_find *f = arg;
 
-	f->found = f->found || eng_events(e, f->qpn, f->out) == 1;
+	f->found = f->found || eng_events(e, (uint32_t)f->qpn, f->out) == 1;
 }
 
 static void
@@ -59,14 +60,15 @@ show_events(void *app, const char *arg, struct cmd_out *out)
 	char *end;
 	int rc = 0;
 
-	f.qpn = (uint32_t)strtoul(arg, &end, 10);
+	/* The base follows from the number, as in show_qps(): saker prints QPNs as 0x1a2b3c. */
+	f.qpn = strtoul(arg, &end, 0);
 	if (f.out == NULL)
 		return cmd_refuse(out, "memory is exhausted");
 	if (!run_running())
 		rc = cmd_refuse(out, "the loops are stopped; enter 'start' first");
-	else
+	else if (isdigit((unsigned char)arg[0]) && *end == '\0' && f.qpn <= UINT32_MAX)
 		gateway_each(app, flight_find, &f);
-	if (rc == 0 && (*end != '\0' || !f.found))
+	if (rc == 0 && !f.found)
 		rc = cmd_refuse(out, "there is no connected QP '%s'", arg);
 	if (rc == 0) {
 		flight_ends(&f.out->tuple, out);

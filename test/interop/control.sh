@@ -30,6 +30,14 @@ gives() {
         [ ! -s "$work/out.log" ] || fail "$* printed something although it failed"
     fi
 }
+# holds FILTER COMMAND...: the command succeeds, and jq's filter is true of its output. A pipe does
+# not suffice: for the empty output of a command that fails, `jq -e` has status 0.
+holds() {
+    local filter=$1
+    shift
+    "$@" >"$work/json.log" && [ -s "$work/json.log" ] &&
+        jq -e "$filter" "$work/json.log" >"$work/jq.log"
+}
 
 say "one command"
 gives 0 "10.5.0.1/24" ctl show port info 0
@@ -55,7 +63,7 @@ say "JSON"
 [ "$(ctl -j show counters | jq '.counters | length')" -gt 100 ] || fail "all counters"
 for command in "show client all" "show neighbors" "show loops" "show counters nonzero" "help"; do
     # shellcheck disable=SC2086
-    ctl -j $command | jq -e 'to_entries | length == 1' >"$work/jq.log" || fail "$command"
+    holds 'to_entries | length == 1' ctl -j $command || fail "$command"
 done
 gives 1 "sakerctl: there is no port '9'" ctl -j show port info 9
 
@@ -69,18 +77,18 @@ start server "$interop/pause" "$work/b.sock" listen 7000
 until_true 20 listens b || fail "the server does not listen"
 start client "$interop/pause" "$work/a.sock" connect 10.5.0.2 7000 100000 1000
 is_connected() {
-    ctl -j show qp all | jq -e '.qps | length == 1 and .[0].remote == "10.5.0.2:7000"'
+    holds '.qps | length == 1 and .[0].remote == "10.5.0.2:7000"' ctl -j show qp all
 }
-until_true 20 is_connected >"$work/jq.log" || fail "no connection is shown"
+until_true 20 is_connected || fail "no connection is shown"
 gives 0 "10.5.0.2:7000" ctl show qp all
 qpn=$(ctl -j show qp all | jq -r '.qps[0].qpn')
 gives 0 "messages out" ctl show qp "$qpn"
-ctl -j show qp "$qpn" | jq -e '.qps[0].tcp.state == "ESTABLISHED"' >"$work/jq.log" ||
+holds '.qps[0].tcp.state == "ESTABLISHED"' ctl -j show qp "$qpn" ||
     fail "TCP's state"
-ctl -j show qp "$qpn" | jq -e '.qps[0].mpa | .revision == 2 and .crc and .markers_in == false' \
-    >"$work/jq.log" || fail "what MPA agreed on"
-ctl -j show client all | jq -e ".clients[0] | .pid == ${pid[client]} and .uid == $(id -u)" \
-    >"$work/jq.log" || fail "the client's process"
+holds '.qps[0].mpa | .revision == 2 and .crc and .markers_in == false' ctl -j show qp "$qpn" ||
+    fail "what MPA agreed on"
+holds ".clients[0] | .pid == ${pid[client]} and .uid == $(id -u)" ctl -j show client all ||
+    fail "the client's process"
 [ "$(ctl show qp all | wc -L)" -le 80 ] || fail "a table is wider than 80 columns"
 [ "$(ctl show counters | wc -L)" -le 80 ] || fail "the counters are wider than 80 columns"
 
@@ -95,7 +103,7 @@ unset PEER_FALCON
 of_falcon() { ctl -j show qp all | jq -r '.qps[] | select(.kind == "falcon" and .remote).qpn'; }
 is_there() { [ -n "$(of_falcon)" ]; }
 until_true 20 is_there || fail "no Falcon connection is shown"
-shown() { ctl -j show qp "$(of_falcon)" | jq -e "$1" >"$work/jq.log"; }
+shown() { holds "$1" ctl -j show qp "$(of_falcon)"; }
 until_true 20 shown '.qps[0].falcon | .packets_in > 0 and .rtt_ns > 0' || fail "no packets"
 shown '.qps[0].falcon | .psp == "gcm256" and .mode == "transport" and .cid != .peer_cid' ||
     fail "the protection and the CIDs"
@@ -114,7 +122,7 @@ field() {
         jq -r ".config[] | select(.section == \"$1\" and .key == \"$2\").value"
 }
 goes_on() {
-    ctl -j show qp all | jq -e '.qps[] | select(.remote == "10.5.0.2:7000")' >"$work/jq.log"
+    holds '.qps[] | select(.remote == "10.5.0.2:7000")' ctl -j show qp all
 }
 conf "[interface 1]" "port = 0" "address = 10.5.0.11/24"
 gives 0 "interface 1" ctl reload
@@ -150,7 +158,7 @@ start far "$interop/pause" "$work/a.sock" listen 7002
 until_true 20 listens a || fail "nobody listens at a"
 start near "$interop/pause" "$work/b.sock" connect 10.5.0.11 7002 100000 1000
 of_address() {
-    ctl -j show qp all | jq -e '.qps[] | select(.local == "10.5.0.11:7002")' >"$work/jq.log"
+    holds '.qps[] | select(.local == "10.5.0.11:7002")' ctl -j show qp all
 }
 not_of_address() { ! of_address; }
 until_true 20 of_address || fail "no connection to the new address"
@@ -169,19 +177,23 @@ until_true 20 log_says a "reload: nothing has changed: $work/a.ini:5: \[saker\] 
 
 say "the events of connections"
 gives 0 "Cannot assign requested address" ctl show failed
-ctl -j show failed | jq -e '.failed[] | select(.local == "10.5.0.11:7002")' >"$work/jq.log" ||
+holds '.failed[] | select(.local == "10.5.0.11:7002")' ctl -j show failed ||
     fail "the failed connection"
 qpn=$(ctl -j show qp all | jq -r '.qps[] | select(.remote == "10.5.0.2:7000").qpn')
 gives 1 "there is no connected QP '77'" ctl show events 77
+gives 1 "there is no connected QP '${qpn}x'" ctl show events "${qpn}x"
+gives 1 "there is no connected QP '0x100${qpn#0x}'" ctl show events "0x100${qpn#0x}"
+gives 0 "10.5.0.2:7000" ctl show events "$qpn"
+gives 0 "10.5.0.2:7000" ctl show events "$((qpn))"
 has_event() {
-    ctl -j show events "$qpn" | jq -e ".events[] | select(.event == \"$1\")" >"$work/jq.log"
+    holds ".events[] | select(.event == \"$1\")" ctl -j show events "$qpn"
 }
 kill -STOP "${pid[b]}"
 until_true 30 has_event TCP_RTO || { kill -CONT "${pid[b]}"; fail "no timeout is shown"; }
 kill -CONT "${pid[b]}"
 has_event TCP_RETRANSMIT || fail "no retransmission is shown"
-ctl -j show events "$qpn" | jq -e '.events | length > 1 and .[0].ms_ago >= .[-1].ms_ago' \
-    >"$work/jq.log" || fail "the order of events"
+holds '.events | length > 1 and .[0].ms_ago >= .[-1].ms_ago' ctl -j show events "$qpn" ||
+    fail "the order of events"
 [ "$(ctl show events "$qpn" | wc -L)" -le 80 ] || fail "the events are wider than 80 columns"
 [ "$(ctl show failed | wc -L)" -le 80 ] || fail "failed connections are wider than 80 columns"
 
