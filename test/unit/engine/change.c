@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "../../../lib/engine/common/msg.h"
-#include "../../../lib/engine/control/core/core.h"
+#include "../../../lib/engine/control/registry/registry.h"
+#include "../../../lib/rof/exchange.h"
 #include "script.h"
 
 static struct script *s;
@@ -214,4 +215,120 @@ Test(engine_change, new_quotas_apply_to_clients_that_attach_later)
 	while (!eng_control_client_gone(s->control, later.number))
 		script_turn(s);
 	hand_free(&later);
+}
+
+/* ---- Modes of Falcon connections ---- */
+
+static void
+change_falcon_init(void)
+{
+	s = script_new(script_falcon);
+	hand_attach(&hand, s);
+	change.next = s->cfg;
+}
+
+TestSuite(engine_change_falcon, .init = change_falcon_init, .fini = change_fini);
+
+/* Changes the configuration for connections with HAND_PEER, so that it allows only these modes. */
+static void
+allow(struct shm_modes modes)
+{
+	struct eng_modes_config *row = &change.next.falcon.modes[0];
+
+	*row = (struct eng_modes_config){.present = true, .prefix = 128, .modes = modes};
+	cr_assert_eq(sk_addr_parse(HAND_PEER, &row->addr), 0);
+	cr_assert_eq(run(), 0, "%s", change.err);
+}
+
+Test(engine_change_falcon, a_modified_qp_whose_modes_are_not_allowed_any_more_fails)
+{
+	uint32_t qp = hand_falcon_qp(&hand);
+	uint64_t bad = script_counter(s, ENG_BAD_COMMAND);
+
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_INIT), 0);
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_RTR), 0);
+	allow((struct shm_modes){.psp = ROFX_PSP_KEYED});
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_RTS), 0);
+	script_turns(s, 10);
+	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 0);
+	cr_assert_eq(script_count(s, ENG_CE_QP_FAIL), 1);
+	cr_assert_eq(script_counter(s, ENG_BAD_COMMAND), bad, "no command is wrong");
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_RTS), -EINVAL, "it is in the error state");
+}
+
+/* Sends the request of QP 77 of HAND_PEER for a QP of this side. */
+static void
+peer_requests(uint32_t qp)
+{
+	struct eng_ctl *m = script_say(s, ENG_TC_REQUEST);
+
+	m->conn = s->next_conn++;
+	m->peer = (struct eng_peer){.listener = UINT32_MAX,
+		.outcome = {.kind = ENG_FALCON,
+			.falcon = {.transport = ROF_RC,
+				.addressing = ROFX_ADDRESS,
+				.qpn = 77,
+				.to_qpn = ctl_qp_find(hand_client(&hand), qp)->eng.rd.qpn}}};
+	m->peer.tuple.laddr = s->cfg.ifs[0].addr;
+	cr_assert_eq(sk_addr_parse(HAND_PEER, &m->peer.tuple.raddr), 0);
+	script_send(s, m);
+	script_turns(s, 10);
+}
+
+Test(engine_change_falcon, a_request_for_modes_that_are_not_allowed_any_more_is_rejected)
+{
+	uint32_t qp = hand_falcon_qp(&hand);
+
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_INIT), 0);
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_RTR), 0);
+	allow((struct shm_modes){.psp = ROFX_PSP_KEYED});
+	peer_requests(qp);
+	cr_assert_eq(script_last(s, ENG_CT_REJECT)->reject.why, ROFX_NO_PSP);
+	allow((struct shm_modes){.psp = ROFX_PSP(PSP_NO_CRYPTO)});
+	peer_requests(qp);
+	cr_assert_eq(script_count(s, ENG_CT_REJECT), 1);
+	cr_assert_eq(script_count(s, ENG_CT_ACCEPT), 1);
+}
+
+/* The request waits until the attempt of this side has ended, and the change comes in between. */
+Test(engine_change_falcon, a_request_that_waits_is_rejected_when_its_modes_are_forbidden)
+{
+	uint32_t qp = hand_falcon_qp(&hand);
+
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_INIT), 0);
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_RTR), 0);
+	cr_assert_eq(hand_move(&hand, qp, RD_QP_RTS), 0);
+	while (script_count(s, ENG_CT_CONNECT) == 0)
+		script_turn(s);
+	script_turns(s, 4);
+	s->hold = ENG_CT_ABORT;
+	peer_requests(qp);
+	cr_assert_eq(s->nheld, 1, "the attempt gives way");
+	allow((struct shm_modes){.psp = ROFX_PSP_KEYED});
+	s->hold = -1;
+	script_release(s, 0);
+	script_turns(s, 10);
+	cr_assert_eq(script_last(s, ENG_CT_REJECT)->reject.why, ROFX_NO_PSP);
+	cr_assert_eq(script_count(s, ENG_CT_ACCEPT), 0);
+	s->now += 1000000000;
+	script_turns(s, 10);
+	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 1);
+	cr_assert_eq(script_count(s, ENG_CE_QP_FAIL), 1);
+}
+
+Test(engine_change_falcon, a_host_connection_whose_modes_are_forbidden_tries_again_later)
+{
+	struct shm_msg m = {.body.ah = {.pd = hand_pd(&hand)}};
+
+	cr_assert_eq(sk_addr_parse(HAND_PEER, &m.body.ah.remote), 0);
+	s->cfg.falcon.require_psp = true;
+	allow((struct shm_modes){.psp = ROFX_PSP(PSP_NO_CRYPTO)});
+	cr_assert_eq(hand_do(&hand, &m, SHM_AH_CREATE), 0, "%s", m.body.text);
+	script_turns(s, 50);
+	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 0);
+	cr_assert_eq(script_count(s, ENG_CE_QP_FAIL), 1, "a pause follows");
+	allow((struct shm_modes){.psp = ROFX_PSP_KEYED});
+	s->now += 1000000000;
+	script_turns(s, 10);
+	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 1);
 }

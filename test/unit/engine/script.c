@@ -464,3 +464,42 @@ hand_destroy(struct hand *c, enum shm_op op, uint32_t handle)
 
 	return hand_do(c, &m, op);
 }
+
+void
+script_falcon(struct eng_config *cfg)
+{
+	cfg->falcon.enabled = true;
+	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO) | ROFX_PSP_KEYED;
+}
+
+uint32_t
+hand_falcon_qp(struct hand *c)
+{
+	uint32_t pd = hand_pd(c), cq = hand_cq(c);
+	struct shm_msg m = {.body.qp = {.pd = pd,
+				    .send_cq = cq,
+				    .recv_cq = cq,
+				    .srq = SHM_NONE,
+				    .transport = SHM_FALCON,
+				    .type = SHM_RC,
+				    .sq_depth = 4,
+				    .rq_depth = 4,
+				    .max_send_sge = 1,
+				    .max_recv_sge = 1,
+				    .xrcd = SHM_NONE}};
+
+	cr_assert_eq(hand_do(c, &m, SHM_QP_CREATE), 0, "%s", m.body.text);
+	return m.body.qp.qp;
+}
+
+int
+hand_move(struct hand *c, uint32_t qp, uint8_t state)
+{
+	struct shm_msg m = {.body.move = {.qp = qp,
+				    .state = state,
+				    .remote_qpn = 77,
+				    .modes.psp = ROFX_PSP(PSP_NO_CRYPTO)}};
+
+	cr_assert_eq(sk_addr_parse(HAND_PEER, &m.body.move.remote), 0);
+	return hand_do(c, &m, SHM_QP_MODIFY);
+}

@@ -50,6 +50,8 @@ struct script {
 };
 
 struct script *script_new(void (*tweak)(struct eng_config *cfg));
+/* A tweak: Falcon is enabled. */
+void script_falcon(struct eng_config *cfg);
 /* Detaches all clients, asserts that no unit of any pool is held, and frees the rig. The home
  * regions of the clients still exist. */
 void script_free(struct script *s);
@@ -99,5 +101,11 @@ uint32_t hand_pd(struct hand *c);
 uint32_t hand_cq(struct hand *c);
 struct shm_msg hand_qp(struct hand *c, uint32_t pd, uint32_t cq);
 int hand_destroy(struct hand *c, enum shm_op op, uint32_t handle);
+/* Creates a Falcon QP with a PD and a CQ of its own, asserts success, and returns its handle. */
+uint32_t hand_falcon_qp(struct hand *c);
+/* Sends SHM_QP_MODIFY to that state, with QP 77 of HAND_PEER as the peer and without PSP. Returns
+ * its status. */
+#define HAND_PEER "10.0.0.9"
+int hand_move(struct hand *c, uint32_t qp, uint8_t state);
 
 #endif

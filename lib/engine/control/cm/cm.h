@@ -267,8 +267,9 @@ int cm_modes_check(
 	struct eng_control *c, struct shm_msg *m, const struct shm_modes *modes, bool responds);
 /* Checks the modes of Falcon that SHM_QP_MODIFY chooses for connections with `remote`. */
 int cm_modes_move(struct eng_control *c, struct shm_msg *m);
-/* Makes the offer of a QP modified by the program, or of a host connection. */
-void cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng_offer *out);
+/* Makes the offer of a QP modified by the program, or of a host connection. Returns 0, or -errno
+ * when the configuration does not allow the modes of the QP any more. */
+int cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng_offer *out);
 /* Sets *draft_ext: whether the client requests the dialect of draft-ietf-storm-rdmap-ext-00.
  * Returns 0, or a refusal written to `m`. */
 int cm_dialect(struct eng_control *c, struct shm_msg *m, bool *draft_ext);

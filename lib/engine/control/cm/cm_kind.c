@@ -87,7 +87,7 @@ cm_answer_offer(struct eng_control *c, struct cm_conn *q, const struct cm_reques
 	return rc;
 }
 
-void
+int
 cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng_offer *out)
 {
 	const struct eng_limits *l = &c->cfg->limits;
@@ -97,7 +97,7 @@ cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng_off
 		.class = ctl_class_net(c, &q->class)};
 	/* The program sets the ORD only when it moves the QP to RTS. */
 	out->ord = q->move.state == RD_QP_RTS ? SK_MIN(q->move.ord, l->ord) : l->ord;
-	cm_kinds[out->kind]->offer(c, q, NULL, NULL, out);
+	return cm_kinds[out->kind]->offer(c, q, NULL, NULL, out);
 }
 
 int

@@ -9,7 +9,7 @@
 
 #include "cm_kind_priv.h"
 
-/* Set the modes of *ask. Return 0, or a refusal written to `m`. */
+/* Set the modes of *ask. Return 0, or a refusal (-errno) written to `m`. */
 
 /* For SHM_CONNECT. */
 int cm_modes_connect(struct eng_control *c, struct shm_msg *m, struct eng_falcon_ask *ask);
@@ -17,7 +17,8 @@ int cm_modes_connect(struct eng_control *c, struct shm_msg *m, struct eng_falcon
 int cm_modes_accept(struct eng_control *c, const struct cm_request *r, struct shm_msg *m,
 	struct eng_falcon_ask *ask);
 /* For a QP modified by the program, or a host connection, that requests `modes`. `m` is
- * SHM_QP_MODIFY or, once the modes have been accepted in this way, NULL. */
+ * SHM_QP_MODIFY or, for an attempt or a peer's request later, NULL. The configuration may have
+ * changed in between, and then refuse what it has allowed before. */
 int cm_modes_modified(struct eng_control *c, const struct shm_modes *modes,
 	const struct sk_addr *remote, struct shm_msg *m, struct eng_falcon_ask *ask);
 

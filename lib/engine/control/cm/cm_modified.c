@@ -112,18 +112,34 @@ cm_modified_forget(struct eng_control *c, struct cm_conn *q)
 	cm_accept_forget(c, q);
 }
 
-static void
+/* Makes the offer that answers a request. Returns ROFX_NONE, or the reason for which the request
+ * must be rejected: the configuration has changed and does not allow the modes of the QP. */
+static enum rofx_reason
+answer_offer(struct eng_control *c, const struct cm_conn *q, struct eng_offer *out)
+{
+	int rc = cm_modified_offer(c, q, out);
+
+	return rc == 0 ? ROFX_NONE : rc == -EACCES ? ROFX_NO_PSP : ROFX_ERRORS;
+}
+
+/* Accepts q->request. Returns false after rejecting it. */
+static bool
 modified_accept(struct eng_control *c, struct cm_conn *q)
 {
 	struct cm_request *r = q->request;
+	enum rofx_reason why = answer_offer(c, q, &r->offer);
 	struct eng_start start;
 
-	cm_modified_offer(c, q, &r->offer);
+	if (why != ROFX_NONE) {
+		cm_modified_drop(c, q, why);
+		return false;
+	}
 	start = cm_agree(c, q, r);
 	q->transport = r->transport;
 	q->conn = r->conn;
 	cm_start_accept(c, q, &start);
 	rearm(c, q);
+	return true;
 }
 
 /* ---- Attempts ---- */
@@ -138,28 +154,12 @@ cm_modified_again(struct eng_control *c, struct cm_conn *q)
 		return;
 	}
 	q->state = CM_WAITING;
-	if (q->request != NULL) {
-		modified_accept(c, q);
+	if (q->request != NULL && modified_accept(c, q))
 		return;
-	}
 	q->attempt_at = c->now + q->pause;
 	q->reserved = false;
 	q->pause = SK_MIN(2 * q->pause, most);
 	rearm(c, q);
-}
-
-static void
-attempt(struct eng_control *c, struct cm_conn *q)
-{
-	struct eng_ctl what = {.type = ENG_CT_CONNECT,
-		.connect = {.tuple = {.laddr = q->move.local,
-				    .raddr = q->move.remote,
-				    .rport = cm_kinds[q->qp->kind]->qpn_port(c),
-				    .vlan = ETH_NO_VLAN}}};
-
-	cm_modified_offer(c, q, &what.connect.offer);
-	q->attempt_end = c->now + ATTEMPT_NS;
-	cm_start_connect(c, q, &what);
 }
 
 void
@@ -176,7 +176,8 @@ cm_modified_give_up(struct eng_control *c, struct cm_conn *q)
 		cm_modified_drop(c, q, ROFX_NO_QP);
 }
 
-/* Fails the QP, since the peer did not appear in time. */
+/* Fails the QP, since the peer did not appear in time, or the configuration does not allow its
+ * modes any more. */
 static void
 cm_modified_fail(struct eng_control *c, struct cm_conn *q)
 {
@@ -191,6 +192,25 @@ cm_modified_fail(struct eng_control *c, struct cm_conn *q)
 	}
 	q->waits = false; /* a host connection loses the waiting datagrams, and tries again */
 	rearm(c, q);
+}
+
+static void
+attempt(struct eng_control *c, struct cm_conn *q)
+{
+	struct eng_ctl what = {.type = ENG_CT_CONNECT,
+		.connect = {.tuple = {.laddr = q->move.local,
+				    .raddr = q->move.remote,
+				    .rport = cm_kinds[q->qp->kind]->qpn_port(c),
+				    .vlan = ETH_NO_VLAN}}};
+
+	if (cm_modified_offer(c, q, &what.connect.offer) < 0) {
+		cm_modified_fail(c, q);
+		if (cm_is_host(q))
+			cm_modified_again(c, q);
+		return;
+	}
+	q->attempt_end = c->now + ATTEMPT_NS;
+	cm_start_connect(c, q, &what);
 }
 
 bool
@@ -320,8 +340,10 @@ cm_modified_take(struct eng_control *c, struct cm_conn *q, const struct eng_ctl 
 {
 	struct eng_offer offer;
 	bool begun = q->state == CM_CONNECTING || q->state == CM_OPENING;
+	enum rofx_reason why = answer_offer(c, q, &offer);
 
-	cm_modified_offer(c, q, &offer);
+	if (why != ROFX_NONE)
+		return why;
 	if (ask_of(m)->transport != offer.falcon.transport)
 		return ROFX_TRANSPORT;
 	if (begun && crossing(m) == ROFX_SELF) {

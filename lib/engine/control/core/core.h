@@ -389,7 +389,9 @@ void ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m
 /* Executes one command of the client's mailbox. Sets *cost. Returns whether the mailbox must be
  * polled again. */
 bool ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl, int *cost);
-/* Turns `m` into a refusal with that sentence, counts it, and returns `status` (-errno). */
+/* Turns `m` into a refusal with that sentence, counts it, and returns `status` (-errno). Some
+ * checks of commands are repeated later, when no command is at hand: `m` is NULL then, and the
+ * function only returns `status`. */
 int ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Like ctl_refuse(), for a command that exceeds a quota. */

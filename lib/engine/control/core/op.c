@@ -29,6 +29,8 @@ ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt
 {
 	va_list ap;
 
+	if (m == NULL)
+		return status;
 	va_start(ap, fmt);
 	op_refuse(m, status, fmt, ap);
 	va_end(ap);
