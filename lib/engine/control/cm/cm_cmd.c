@@ -60,6 +60,8 @@ fresh_conn(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		ctl_refuse(c, m, -EINVAL, "QP %u has been connected before", m->body.cm.qp);
 	else if (q->state != CM_IDLE)
 		ctl_refuse(c, m, -EISCONN, "QP %u is connecting or connected", m->body.cm.qp);
+	else if (q->move.state == RD_QP_ERR && q->qp->type != SHM_UD)
+		ctl_refuse(c, m, -EINVAL, "QP %u is in the error state", m->body.cm.qp);
 	else
 		return q;
 	return NULL;

@@ -33,12 +33,17 @@ on_stage(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, enum eng_c
 static int
 to_error(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
+	int rc;
+
 	if (!q->modified && q->state != CM_IDLE && q->state != CM_ESTABLISHED &&
 		q->state != CM_CLOSED)
 		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->qp->handle);
-	if (q->modified)
+	rc = on_stage(c, q, m, ENG_CE_QP_CLOSE);
+	if (rc == CTL_LATER)
+		q->move.state = RD_QP_ERR;
+	if (rc == CTL_LATER && q->modified)
 		cm_modified_give_up(c, q);
-	return on_stage(c, q, m, ENG_CE_QP_CLOSE);
+	return rc;
 }
 
 static int
@@ -176,6 +181,8 @@ ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", w->qp);
 	if (q->reset != NULL)
 		return ctl_refuse(c, m, -EBUSY, "QP %u is being reset", w->qp);
+	if (q->move.state == RD_QP_ERR && w->state >= RD_QP_INIT && w->state <= RD_QP_RTS)
+		return ctl_refuse(c, m, -EINVAL, "QP %u is in the error state", w->qp);
 	if (q->qp->type == SHM_UD && w->state >= RD_QP_INIT && w->state <= RD_QP_RTS)
 		return cm_datagram_move(c, q, m, ctl_op_finish_qp);
 	switch (w->state) {
