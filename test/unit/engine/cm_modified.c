@@ -84,3 +84,49 @@ Test(engine_cm_modified, a_qp_in_the_error_state_does_not_connect)
 	cr_assert_eq(hand_do(&c, &m, SHM_CONNECT), -EINVAL);
 	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 0);
 }
+
+/* Opens the XRC domain of inode 5, which the first client creates. Returns the handle. */
+static uint32_t
+open_xrcd(struct hand *who)
+{
+	struct shm_msg m = {.body.xrcd = {.ino = 5, .create = 1}};
+
+	cr_assert_eq(hand_do(who, &m, SHM_XRCD_OPEN), 0, "%s", m.body.text);
+	return m.body.xrcd.xrcd;
+}
+
+static uint8_t
+state_of(struct hand *who, uint32_t handle)
+{
+	struct shm_msg m = {.body.handle = handle};
+
+	cr_assert_eq(hand_do(who, &m, SHM_QP_QUERY), 0, "%s", m.body.text);
+	return m.body.qp.state;
+}
+
+Test(engine_cm_modified, a_client_that_has_opened_a_qp_sees_the_state_that_its_owner_sees)
+{
+	struct shm_msg m = {.body.qp = {.srq = SHM_NONE,
+				    .transport = SHM_FALCON,
+				    .type = SHM_XRC_RECV,
+				    .xrcd = open_xrcd(&c)}};
+	struct hand other;
+	uint32_t qp, opened;
+
+	cr_assert_eq(hand_do(&c, &m, SHM_QP_CREATE), 0, "%s", m.body.text);
+	qp = m.body.qp.qp;
+	hand_attach(&other, s);
+	m = (struct shm_msg){.body.qp = {.xrcd = open_xrcd(&other), .qpn = m.body.qp.qpn}};
+	cr_assert_eq(hand_do(&other, &m, SHM_QP_OPEN), 0, "%s", m.body.text);
+	opened = m.body.qp.qp;
+	cr_assert_eq(hand_move(&c, qp, RD_QP_INIT), 0);
+	for (uint8_t state = RD_QP_RTR; state <= RD_QP_RTS; state++) {
+		cr_assert_eq(hand_move(&c, qp, state), 0);
+		cr_expect_eq(state_of(&c, qp), state);
+		cr_expect_eq(state_of(&other, opened), state);
+	}
+	cr_assert_eq(eng_control_detach(s->control, other.number), 0);
+	while (!eng_control_client_gone(s->control, other.number))
+		script_turn(s);
+	hand_free(&other);
+}

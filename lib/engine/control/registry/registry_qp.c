@@ -454,13 +454,14 @@ static void
 qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
 	struct shm_qp_info *i = &op->reply.body.qp;
-	const struct ctl_qp *q = ctl_qp_find(op->client, i->qp);
+	/* By its number, since the client may be one that has only opened the QP. */
+	const struct cm_conn *conn = ctl_conn_of_qpn(c, i->qpn);
 
 	if (op->status < 0)
 		ctl_refuse(c, &op->reply, op->status, "the QP was destroyed meanwhile");
-	else if (q != NULL && (q->conn.modified || q->eng.type == SHM_UD) &&
+	else if (conn != NULL && (conn->modified || conn->qp->type == SHM_UD) &&
 		 last->qp_info.state != RD_QP_ERR)
-		i->state = q->conn.move.state; /* whether or not a connection exists */
+		i->state = conn->move.state; /* whether or not a connection exists */
 	else
 		i->state = last->qp_info.state;
 	ctl_op_reply(c, op);
