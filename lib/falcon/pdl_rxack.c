@@ -194,18 +194,41 @@ send_acks(struct fa_conn *c, unsigned budget, unsigned *n)
 
 /* ---- NACKs ---- */
 
+/* Removes the first NACK from the queue. */
+static void
+nack_drop(struct pdl_stack *ps)
+{
+	const struct pdl_nack *n = &ps->nack[ps->nack_head];
+
+	if (n->c != NULL)
+		n->c->pdl.nacks--;
+	ps->nack_head = (ps->nack_head + 1) % PDL_NACKS;
+	ps->nack_count--;
+}
+
+/* Makes the first NACK of the queue the last one. */
+static void
+nack_rotate(struct pdl_stack *ps)
+{
+	struct pdl_nack n = ps->nack[ps->nack_head];
+
+	ps->nack[(ps->nack_head + ps->nack_count) % PDL_NACKS] = n;
+	ps->nack_head = (ps->nack_head + 1) % PDL_NACKS;
+}
+
+/* A full queue loses its oldest NACK, which may be one that no port accepts. The peer repeats the
+ * packet, and then PDL repeats the NACK. */
 void
 pdl_nack_queue(struct fa_conn *c, bool request, uint32_t psn, uint8_t code, uint8_t rnr,
 	uint8_t ulp_code, unsigned flow)
 {
 	struct pdl_stack *ps = &c->s->pdl;
-	struct pdl_nack *n = &ps->nack[(ps->nack_head + ps->nack_count) % PDL_NACKS];
 
 	if (ps->nack_count == PDL_NACKS)
-		return; /* the peer repeats the packet, and then PDL repeats the NACK */
-	ps->nack_count++;
+		nack_drop(ps);
+	ps->nack[(ps->nack_head + ps->nack_count++) % PDL_NACKS] =
+		(struct pdl_nack){c, psn, request, code, rnr, ulp_code, (uint8_t)flow};
 	c->pdl.nacks++;
-	*n = (struct pdl_nack){c, psn, request, code, rnr, ulp_code, (uint8_t)flow};
 }
 
 static int
@@ -226,24 +249,28 @@ send_nack(const struct pdl_nack *n)
 	return 0;
 }
 
+/* Sends the NACKs of all connections in one pass over the queue. Those of a connection whose port
+ * is full wait behind the others, and cost one attempt. */
 static unsigned
 nacks(struct fa_stack *s, unsigned budget)
 {
 	struct pdl_stack *ps = &s->pdl;
-	unsigned sent = 0;
+	const struct fa_conn *full = NULL;
+	unsigned sent = 0, failed = 0;
 
-	while (ps->nack_count && sent < budget) {
+	for (unsigned left = ps->nack_count; left > 0 && sent + failed < budget; left--) {
 		const struct pdl_nack *n = &ps->nack[ps->nack_head];
+		const struct fa_conn *c = n->c;
+		bool alive = c != NULL && !c->dead;
 
-		if (n->c != NULL && !n->c->dead) {
-			if (send_nack(n))
-				break;
-			sent++;
+		if (alive && (c == full || send_nack(n))) {
+			failed += c != full;
+			full = c;
+			nack_rotate(ps);
+			continue;
 		}
-		if (n->c != NULL)
-			n->c->pdl.nacks--;
-		ps->nack_head = (ps->nack_head + 1) % PDL_NACKS;
-		ps->nack_count--;
+		sent += alive;
+		nack_drop(ps);
 	}
 	return sent;
 }

@@ -429,6 +429,58 @@ Test(pdl_rxack, a_full_port_loses_no_acknowledgement)
 	cr_assert_eq(rig_count(FALCON_NACK), 1);
 }
 
+/* Refuses `n` pushes of `c`. */
+static void
+refuse(struct fa_conn *c, unsigned n)
+{
+	rig.c = c;
+	rig.take = TL_REFUSED;
+	for (unsigned i = 0; i < n; i++)
+		data_in(FALCON_PUSH_DATA, 1301 + i, false);
+}
+
+Test(pdl_rxack, a_full_port_of_one_connection_stops_no_nack_of_another)
+{
+	struct fa_conn *other, *first;
+
+	rig_start();
+	first = rig.c;
+	cr_assert_eq(fa_conn_create(rig.s, rig.now, &rig.params, &other), 0);
+	rig.full = first;
+	refuse(first, 1);
+	refuse(other, 3);
+	rig_run(0);
+	cr_assert_eq(rig_reason(FA_OUTPUT_BUSY), 1);
+	cr_assert_eq(rig_count(FALCON_NACK), 3);
+	cr_assert_eq(rig_last(FALCON_NACK)->h.psn, 1303);
+	/* The NACK of the full port waits, and is sent once. */
+	cr_assert_eq(first->pdl.nacks, 1);
+	rig.full = NULL;
+	rig_run(0);
+	cr_assert_eq(rig_count(FALCON_NACK), 4);
+	cr_assert_eq(rig_last(FALCON_NACK)->h.psn, 1301);
+	cr_assert_eq(first->pdl.nacks + other->pdl.nacks, 0);
+}
+
+/* The peer behind the full port repeats its packets, so that its NACKs alone fill the queue. */
+Test(pdl_rxack, nacks_of_a_full_port_leave_room_for_others)
+{
+	struct fa_conn *other, *first;
+
+	rig_start();
+	first = rig.c;
+	cr_assert_eq(fa_conn_create(rig.s, rig.now, &rig.params, &other), 0);
+	rig.full = first;
+	refuse(first, PDL_NACKS + 1);
+	rig_run(0);
+	refuse(other, 1);
+	refuse(first, 2);
+	rig_run(0);
+	cr_assert_eq(rig_count(FALCON_NACK), 1);
+	cr_assert_eq(first->pdl.nacks, PDL_NACKS - 1);
+	cr_assert_eq(other->pdl.nacks, 0);
+}
+
 Test(pdl_rxack, nacks_of_a_connection_that_is_gone)
 {
 	struct fa_conn *other, *first;

@@ -53,6 +53,8 @@ output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 
 	if (rig.output_rc)
 		return rig.output_rc;
+	if (c == rig.full)
+		return -EAGAIN;
 	cr_assert_lt(rig.sents, RIG_LOG);
 	rig.sents++;
 	*s = (struct rig_sent){.at = rig.now,

@@ -48,6 +48,7 @@ struct rig {
 	bool ulp_acks; /* acknowledges pushes immediately */
 	uint8_t level;
 	int output_rc;
+	const struct fa_conn *full; /* the port of this connection is full; NULL: of none */
 	/* Logs. */
 	struct rig_sent sent[RIG_LOG];
 	struct rig_rx rx[RIG_LOG];
