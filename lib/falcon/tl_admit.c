@@ -61,7 +61,7 @@ tl_admit_permits(struct fa_conn *c, uint64_t now, uint8_t type, uint32_t cells, 
 	if (!hol)
 		return false;
 	while (!tl_net_fits(s, cells, true)) {
-		if (!tl_rnr_evict(s))
+		if (!tl_rnr_evict(s, now))
 			return false;
 	}
 	return true;
@@ -88,10 +88,8 @@ tl_admit_enter(
 	tl_insert(&s->tl.requests, t);
 	if (c->params.ordered) {
 		tl_hold(tl, t, 1);
-		if (rsn != tl->rx_rsn && tl->head == NULL && tl->gap_since == 0) {
-			tl->gap_since = fa_observed(c->s, now);
-			tl_watch(c, now);
-		}
+		if (rsn != tl->rx_rsn && tl->head == NULL && tl->gap_since == 0)
+			tl_gap(c, now);
 	}
 	return t;
 }

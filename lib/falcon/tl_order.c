@@ -41,7 +41,10 @@ tl_find_head(struct fa_conn *c, uint64_t now)
 		}
 	}
 	/* The clock of a gap restarts with each one that is closed. */
-	tl->gap_since = tl->held && tl->head == NULL ? fa_observed(c->s, now) : 0;
+	if (tl->held && tl->head == NULL)
+		tl_gap(c, now);
+	else
+		tl->gap_since = 0;
 }
 
 bool

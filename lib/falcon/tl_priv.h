@@ -344,12 +344,14 @@ void tl_rnr_due(struct fa_conn *c, uint64_t now);
 /* Removes the transaction from the refused ones. */
 void tl_rnr_leave(struct tl_txn *t);
 /* Drops a kept copy of a refused push to make room. Returns false when there is none. */
-bool tl_rnr_evict(struct fa_stack *s);
+bool tl_rnr_evict(struct fa_stack *s, uint64_t now);
 
 /* ---- tl_reclaim.c ---- */
 
 void tl_arm(struct fa_conn *c);
 /* Starts the reclaim timer for a transaction or a gap that must end. */
 void tl_watch(struct fa_conn *c, uint64_t now);
+/* Starts the clock of a gap, now that a missing request blocks others. */
+void tl_gap(struct fa_conn *c, uint64_t now);
 
 #endif

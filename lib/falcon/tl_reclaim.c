@@ -23,6 +23,13 @@ tl_watch(struct fa_conn *c, uint64_t now)
 	tl_arm(c);
 }
 
+void
+tl_gap(struct fa_conn *c, uint64_t now)
+{
+	c->tl.gap_since = fa_observed(c->s, now);
+	tl_watch(c, now);
+}
+
 static void
 tl_reclaim_give_up(struct fa_conn *c, uint64_t now, struct tl_txn *t)
 {
@@ -60,8 +67,13 @@ reclaim_gap(struct fa_conn *c, uint64_t now)
 {
 	uint64_t ns = 2 * c->s->cfg.reclaim_ns, age = fa_observed(c->s, now) - c->tl.gap_since;
 
-	if (c->tl.gap_since == 0 || c->tl.out || c->tl.rnr != TL_RNR_NONE)
+	if (c->tl.gap_since == 0 || c->tl.head != NULL)
 		return;
+	if (c->tl.out) {
+		/* The ULP may refuse one of these, and the order returns to it. */
+		tl_gap(c, now);
+		return;
+	}
 	if (age < ns) {
 		c->tl.reclaim_at = SK_MIN(c->tl.reclaim_at, now + ns - age);
 		return;

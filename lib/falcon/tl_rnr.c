@@ -50,6 +50,7 @@ hold_up(struct fa_conn *c, struct tl_txn *t)
 	tl->rnr_code = t->rnr;
 	tl->offer = false;
 	tl->restart = true;
+	tl->gap_since = 0;
 	tl->rnr_at = t->due;
 	tl_arm(c);
 }
@@ -171,13 +172,19 @@ tl_rnr_leave(struct tl_txn *t)
 }
 
 bool
-tl_rnr_evict(struct fa_stack *s)
+tl_rnr_evict(struct fa_stack *s, uint64_t now)
 {
 	struct tl_txn *t = TAILQ_LAST(&s->tl.evictable, tl_list);
+	struct fa_conn *c;
+	bool head;
 
 	if (t == NULL)
 		return false;
+	c = t->c;
+	head = t == c->tl.head;
 	fa_count(s, FA_EVICTED);
 	tl_target_finish(t);
+	if (head && c->tl.held) /* until the initiator repeats it */
+		tl_gap(c, now);
 	return true;
 }

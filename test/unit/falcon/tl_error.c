@@ -299,6 +299,75 @@ Test(falcon_tl_error, s11_a_gap_that_is_filled_late_is_no_error)
 	fake_stop();
 }
 
+/* The gap is behind a push that the ULP refuses and takes later. */
+Test(falcon_tl_error, s11_a_gap_that_shows_after_rnr_does_not_stay_for_ever)
+{
+	fake_start(true, ten_seconds);
+	fake_rx(0, PUSH, 1, 300, 8);
+	fake_expect(FA_PUSH, 1);
+	fake_rnr(0, 1, 12);
+	fake_next(F_NACK);
+	fake_rx_pull(0, 3, 100, 64); /* 2 is missing */
+	fake_wait(640000);
+	fake_expect(FA_PUSH, 1);
+	fake_outcome(0, 1, FA_TAKEN);
+	fake_next(F_ACK);
+	fake_quiet();
+	fake_wait(19 * SEC);
+	fake_quiet();
+	fake_wait(2 * SEC);
+	cr_assert_eq(fake_next(F_FAIL)->a, FA_DEAD_CONNECTION);
+	fake_quiet();
+	fake_stop();
+}
+
+/* Makes a gap: the room of a push that the ULP refused, for which a pull waits, is needed. */
+static void
+evict_the_head(void)
+{
+	fake_start(true, ten_seconds);
+	fake_rx(0, PUSH, 1, 300, 8);
+	fake_expect(FA_PUSH, 1);
+	fake_rnr(0, 1, 12);
+	fake_next(F_NACK);
+	fake_rx_pull(0, 2, 100, 64);
+	fake_wait(100000);
+	cr_assert(tl_rnr_evict(&fk.s, fk.now));
+	fake_wait(15 * SEC);
+	fake_quiet();
+}
+
+Test(falcon_tl_error, s11_a_gap_in_place_of_a_refused_push_does_not_stay_for_ever)
+{
+	evict_the_head();
+	fake_wait(6 * SEC);
+	cr_assert_eq(fake_next(F_FAIL)->a, FA_DEAD_CONNECTION);
+	fake_quiet();
+	fake_stop();
+}
+
+Test(falcon_tl_error, s11_a_refused_push_may_come_again_late)
+{
+	evict_the_head();
+	fake_rx_again(0, 1, 300, 8);
+	fake_expect(FA_PUSH, 1);
+	fake_wait(100 * SEC);
+	fake_quiet();
+	fake_rnr(0, 1, 12); /* no gap is left, as old as it would be */
+	fake_next(F_NACK);
+	cr_assert(tl_rnr_evict(&fk.s, fk.now));
+	fake_wait(15 * SEC);
+	fake_quiet();
+	fake_rx_again(0, 1, 300, 8);
+	fake_expect(FA_PUSH, 1);
+	fake_outcome(0, 1, FA_TAKEN);
+	fake_next(F_ACK);
+	fake_expect(FA_PULL, 2);
+	fake_wait(100 * SEC);
+	fake_quiet();
+	fake_stop();
+}
+
 /* ---- Resync ---- */
 
 Test(falcon_tl_error, s9_2_5_a_resync_fills_the_place_of_what_will_not_come)

@@ -348,8 +348,8 @@ Test(falcon_tl_rnr, what_came_again_is_not_let_go_since_it_would_not_come_a_thir
 	fake_wait(NS_64); /* 1 is delivered again; 2 and 3 wait for its outcome */
 	fk.read = fk.count;
 	fake_rx_again(0, 2, 301, 8); /* PDL treats this copy as the one that TL needs */
-	cr_assert(tl_rnr_evict(&fk.s));
-	cr_assert(!tl_rnr_evict(&fk.s));
+	cr_assert(tl_rnr_evict(&fk.s, fk.now));
+	cr_assert(!tl_rnr_evict(&fk.s, fk.now));
 	fake_outcome(0, 1, FA_TAKEN);
 	fake_next(F_ACK);
 	fake_expect(FA_PUSH, 2);
