@@ -51,9 +51,11 @@ void cl_table_del(struct cl_table *t, struct cl_node *node);
 /* Returns the owner of `key`, or NULL. */
 void *cl_table_find(struct cl_table *t, uint64_t key);
 /* Calls `each` for the owner of `key`, if there is one, with the table locked: the owner cannot be
- * destroyed meanwhile. Returns false, without a call, in a signal handler that interrupted its
- * thread while that held the lock. */
-bool cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner));
+ * destroyed meanwhile. Returns false, without a call, when the lock is not free within `tries`
+ * attempts (0: no limit), and in a signal handler that interrupted its thread while that held the
+ * lock. A caller that holds the lock of a queue needs a limit: the handler of the thread that holds
+ * the table's lock may wait for the queue. */
+bool cl_table_with(struct cl_table *t, uint64_t key, unsigned tries, void (*each)(void *owner));
 void cl_table_free(struct cl_table *t);
 
 /* An object that has a handle in the engine. */
@@ -332,7 +334,7 @@ void cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle);
 bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
 /* Notes that the QP with this number, if it still exists, is in the error state: requests that were
  * posted meanwhile must be flushed. Returns false as cl_table_with() does. */
-bool cl_qp_failed(struct saker *s, uint32_t qpn);
+bool cl_qp_failed(struct saker *s, uint32_t qpn, unsigned tries);
 /* Notes that the QP has left the error state, so that its receives need no doorbell. */
 void cl_qp_works(struct saker_qp *qp);
 

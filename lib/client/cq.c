@@ -10,6 +10,8 @@
 
 #include "client_priv.h"
 
+#define TABLE_TRIES 4096 /* attempts to take the table's lock before a poll returns without it */
+
 static int
 cq_bind(struct saker_cq *cq, struct saker *s, const struct shm_cq_info *info)
 {
@@ -119,7 +121,7 @@ cqe_read(const struct shm_cqe *e, struct rd_wc *wc)
 }
 
 static inline int
-sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n)
+sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n, unsigned tries)
 {
 	int got = 0;
 
@@ -129,10 +131,10 @@ sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n)
 		if (e == NULL)
 			break;
 		cqe_read(e, &wc[got]);
-		/* A signal handler that interrupted a change of the table leaves the completion in
-		 * the queue. */
+		/* While another thread changes the table, or this one did when a signal handler
+		 * interrupted it, the completion stays in the queue. */
 		if (__builtin_expect(wc[got].status != RD_SUCCESS, 0) &&
-			!cl_qp_failed(s, wc[got].qpn))
+			!cl_qp_failed(s, wc[got].qpn, tries))
 			break;
 		got++;
 		/* cl_cq_any() reads it in other threads. */
@@ -154,11 +156,11 @@ saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n)
 		cq_grow(cq);
 	nsubs = cq->cq.nsubs;
 	if (nsubs == 1)
-		return sub_poll(cq->obj.s, &cq->cq.sub[0], wc, n);
+		return sub_poll(cq->obj.s, &cq->cq.sub[0], wc, n, TABLE_TRIES);
 	/* The next poll starts behind the sub-ring where this one ends. */
 	i = cq->first;
 	for (uint32_t looked = 0; looked < nsubs && got < n; looked++) {
-		got += sub_poll(cq->obj.s, &cq->cq.sub[i], wc + got, n - got);
+		got += sub_poll(cq->obj.s, &cq->cq.sub[i], wc + got, n - got, TABLE_TRIES);
 		i = i + 1 >= nsubs ? 0 : i + 1;
 	}
 	cq->first = i;
@@ -240,7 +242,7 @@ cl_cq_poll_news(struct saker_cq *cq, struct rd_wc *wc, bool *news, int n)
 	for (uint32_t sub = 0; sub < cq->cq.nsubs && got < n; sub++) {
 		struct shm_take *t = &cq->cq.sub[sub];
 		uint32_t reported = sub_first_news(cq, sub) - t->next;
-		int found = sub_poll(cq->obj.s, t, wc + got, n - got);
+		int found = sub_poll(cq->obj.s, t, wc + got, n - got, 0);
 
 		for (int i = 0; i < found; i++)
 			news[got + i] = (uint32_t)i >= reported;

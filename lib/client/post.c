@@ -153,9 +153,9 @@ qp_see_error(void *owner)
 }
 
 bool
-cl_qp_failed(struct saker *s, uint32_t qpn)
+cl_qp_failed(struct saker *s, uint32_t qpn, unsigned tries)
 {
-	return cl_table_with(&s->table, cl_key(CL_QPN, qpn), qp_see_error);
+	return cl_table_with(&s->table, cl_key(CL_QPN, qpn), tries, qp_see_error);
 }
 
 void

@@ -99,11 +99,11 @@ cl_table_find(struct cl_table *t, uint64_t key)
 }
 
 bool
-cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner))
+cl_table_with(struct cl_table *t, uint64_t key, unsigned tries, void (*each)(void *owner))
 {
 	void *owner;
 
-	if (!sk_own(&t->lock, 0))
+	if (!sk_own(&t->lock, tries))
 		return false;
 	owner = table_find(t, key);
 	if (owner != NULL)

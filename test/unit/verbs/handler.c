@@ -510,11 +510,26 @@ Test(verbs_handler, a_table_that_the_thread_holds_is_not_searched, .timeout = LI
 
 	cr_assert_eq(cl_table_add(&t, &node, 5, &marked), 0);
 	cr_assert(sk_own(&t.lock, 0));
-	cr_assert_not(cl_table_with(&t, 5, mark));
+	cr_assert_not(cl_table_with(&t, 5, 0, mark));
 	cr_assert_eq(marked, 0);
 	sk_disown(&t.lock);
-	cr_assert(cl_table_with(&t, 5, mark));
+	cr_assert(cl_table_with(&t, 5, 0, mark));
 	cr_assert_eq(marked, 1);
+	cl_table_free(&t);
+}
+
+/* The handler of the thread that holds the table may wait for the queue that the caller holds. */
+Test(verbs_handler, a_table_that_another_thread_holds_is_waited_for_with_a_limit, .timeout = LIMIT)
+{
+	struct cl_table t = {0};
+	struct cl_node node;
+	int marked = 0;
+
+	cr_assert_eq(cl_table_add(&t, &node, 5, &marked), 0);
+	t.lock = sk_self() + 64;
+	cr_assert_not(cl_table_with(&t, 5, 100, mark));
+	cr_assert_eq(marked, 0);
+	t.lock = 0;
 	cl_table_free(&t);
 }
 
