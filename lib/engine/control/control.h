@@ -95,6 +95,8 @@
  *    shared and rd (state RD_QP_INIT) of the QP. It adds CQs, SRQs and address handles complete.
  *  - ENG_CE_QP_CLOSE carries close.how. ENG_CLOSE_ORDERLY disconnects the QP after the posted work
  *    requests. ENG_CLOSE_ABORT moves the QP, connected or not, to the error state and flushes it.
+ *    ENG_CLOSE_UNBOUND follows an ENG_CT_BIND or ENG_CT_ACCEPT that was answered with a status
+ *    below 0: no ENG_E_CLOSED will come, and the stage sends ENG_EC_DISCONNECTED at once.
  *  - ENG_CE_QP_DEL and ENG_CE_QP_RESET abort and release the connection of a connected QP first. No
  *    ENG_EC_* notice about the QP follows the answer. None of the three waits for the peer
  *    (ENG_T_ABORT, ENG_T_LEAVE).

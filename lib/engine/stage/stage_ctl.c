@@ -64,7 +64,10 @@ qp_start(struct eng_stage *s, const struct eng_ctl *m)
 static int
 qp_close(struct eng_stage *s, const struct eng_ctl *m)
 {
-	m->qp->ops->disconnect(s, m->qp, m->close.how);
+	if (m->close.how == ENG_CLOSE_UNBOUND)
+		eng_qp_unbound(s, m->qp);
+	else
+		m->qp->ops->disconnect(s, m->qp, m->close.how);
 	eng_qp_activate(s, m->qp);
 	return 0;
 }

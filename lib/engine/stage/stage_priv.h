@@ -330,6 +330,9 @@ struct eng_ctl *eng_notice_get(
 void eng_notice_send(struct eng_stage *s, struct eng_ctl *m);
 /* Passes a message of a transport stage to its QP, or drops it when the QP has no connection. */
 void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
+/* Ends the connection of a QP for which the transport stage has none, and that therefore waits for
+ * no ENG_E_CLOSED and sends no ENG_T_RELEASE. */
+void eng_qp_unbound(struct eng_stage *s, struct eng_qp *qp);
 /* Frees the stage's part of a QP of which nothing is in flight, and answers ENG_CE_QP_DEL. From
  * then on the control stage may free the QP. */
 void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);

@@ -231,10 +231,8 @@ eng_qps_pending(struct eng_stage *s)
 /* ---- Messages of a transport stage ---- */
 
 static void
-stage_qp_closed(struct eng_stage *s, struct eng_qp *qp, int error)
+stage_qp_closed(struct eng_stage *s, struct eng_qp *qp, int error, uint16_t said)
 {
-	uint16_t said = EQP_P_RELEASE | EQP_P_ENDED;
-
 	qp->ops->closed(s, qp, error);
 	qp->connected = false;
 	qp->consumed = 0;
@@ -242,6 +240,13 @@ stage_qp_closed(struct eng_stage *s, struct eng_qp *qp, int error)
 	if (qp->deleting != NULL)
 		said |= EQP_P_GONE;
 	eng_qp_pend(s, qp, said);
+}
+
+void
+eng_qp_unbound(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (qp->connected)
+		stage_qp_closed(s, qp, -ENOTCONN, EQP_P_ENDED);
 }
 
 void
@@ -261,7 +266,7 @@ eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 		eng_dmsg_drop(m);
 		sk_count(s->counters, ENG_STALE);
 	} else if (type == ENG_E_CLOSED) {
-		stage_qp_closed(s, qp, -(int)m->arg);
+		stage_qp_closed(s, qp, -(int)m->arg, EQP_P_RELEASE | EQP_P_ENDED);
 	} else {
 		eng_round_begin(s, qp);
 		qp->ops->message(s, qp, m);

@@ -219,6 +219,8 @@ Test(engine_change, new_quotas_apply_to_clients_that_attach_later)
 
 /* ---- Modes of Falcon connections ---- */
 
+#define MS 1000000u /* ns */
+
 static void
 change_falcon_init(void)
 {
@@ -249,6 +251,7 @@ Test(engine_change_falcon, a_modified_qp_whose_modes_are_not_allowed_any_more_fa
 	cr_assert_eq(hand_move(&hand, qp, RD_QP_RTR), 0);
 	allow((struct shm_modes){.psp = ROFX_PSP_KEYED});
 	cr_assert_eq(hand_move(&hand, qp, RD_QP_RTS), 0);
+	s->now += MS;
 	script_turns(s, 10);
 	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 0);
 	cr_assert_eq(script_count(s, ENG_CE_QP_FAIL), 1);
@@ -310,7 +313,7 @@ Test(engine_change_falcon, a_request_that_waits_is_rejected_when_its_modes_are_f
 	script_turns(s, 10);
 	cr_assert_eq(script_last(s, ENG_CT_REJECT)->reject.why, ROFX_NO_PSP);
 	cr_assert_eq(script_count(s, ENG_CT_ACCEPT), 0);
-	s->now += 1000000000;
+	s->now += 1000 * MS;
 	script_turns(s, 10);
 	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 1);
 	cr_assert_eq(script_count(s, ENG_CE_QP_FAIL), 1);
@@ -324,11 +327,12 @@ Test(engine_change_falcon, a_host_connection_whose_modes_are_forbidden_tries_aga
 	s->cfg.falcon.require_psp = true;
 	allow((struct shm_modes){.psp = ROFX_PSP(PSP_NO_CRYPTO)});
 	cr_assert_eq(hand_do(&hand, &m, SHM_AH_CREATE), 0, "%s", m.body.text);
+	s->now += MS;
 	script_turns(s, 50);
 	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 0);
 	cr_assert_eq(script_count(s, ENG_CE_QP_FAIL), 1, "a pause follows");
 	allow((struct shm_modes){.psp = ROFX_PSP_KEYED});
-	s->now += 1000000000;
+	s->now += 1000 * MS;
 	script_turns(s, 10);
 	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 1);
 }

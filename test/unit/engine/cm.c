@@ -379,6 +379,43 @@ Test(engine_cm, a_qp_may_be_destroyed_while_any_answer_is_missing)
 	}
 }
 
+Test(engine_cm, a_started_qp_is_released_when_its_transport_stage_has_no_connection)
+{
+	setup();
+	s->fail = ENG_CT_BIND;
+	s->fail_status = -ENOENT;
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	transport_says(ENG_TC_ESTABLISHED, 0);
+	cr_assert_eq(script_count(s, ENG_CE_QP_CLOSE), 1);
+	cr_assert_eq(script_last(s, ENG_CE_QP_CLOSE)->close.how, ENG_CLOSE_UNBOUND);
+	stage_says(ENG_EC_DISCONNECTED, -ENOTCONN);
+	expect(SHM_EV_ESTABLISHED);
+	cr_assert_eq(expect(SHM_EV_DISCONNECTED).status, -ENOTCONN);
+	cr_assert_eq(hand_destroy(&c, SHM_QP_DESTROY, qp.body.qp.qp), 0);
+	finish();
+}
+
+Test(engine_cm, a_qp_that_accepts_is_released_when_its_transport_stage_has_no_connection)
+{
+	uint32_t request;
+
+	setup();
+	listen_at(7000);
+	peer_asks();
+	request = expect(SHM_EV_CONNECT_REQUEST).body.cm.request;
+	s->fail = ENG_CT_ACCEPT;
+	s->fail_status = -ENOENT;
+	cr_assert_eq(do_accept(request), 0);
+	script_turns(s, 8);
+	cr_assert_eq(script_count(s, ENG_CE_QP_CLOSE), 1);
+	cr_assert_eq(script_last(s, ENG_CE_QP_CLOSE)->close.how, ENG_CLOSE_UNBOUND);
+	stage_says(ENG_EC_DISCONNECTED, -ENOTCONN);
+	cr_assert_eq(expect(SHM_EV_UNREACHABLE).status, -ENOTCONN);
+	cr_assert_eq(hand_destroy(&c, SHM_QP_DESTROY, qp.body.qp.qp), 0);
+	finish();
+}
+
 static void
 two_loops(struct eng_config *cfg)
 {
@@ -534,24 +571,24 @@ Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
 /* The next state, one letter each; '-': not in the table, and counted; 'F': the QP is freed. */
 #define LETTERS "icosbaAwezxdWgrR"
 static const char *const rows[CM_STATES] = {
-	/* CONNECTED NOT_CONNECTED UP REJECTED FAILED STARTED NOT_STARTED BOUND ACCEPTED ENDED
-	   ABORTED DELETE DELETED RESET */
-	[CM_IDLE] = "------------d--",
-	[CM_CONNECTING] = "oi---c------c--",
-	[CM_OPENING] = "--siii------x--",
-	[CM_STARTING] = "-----sbx---ss--",
-	[CM_BINDING] = "-----b--e-bbb--",
-	[CM_ACCEPT_STARTING] = "-----aAx----a--",
-	[CM_ACCEPTING] = "--e--A---wA-A--",
-	[CM_WAIT_PEER] = "--e--w----z-d--",
-	[CM_ESTABLISHED] = "-----e---ezed--",
-	[CM_CLOSED] = "--z--z---z-zd--",
-	[CM_ABORTING] = "--xxxx-----ix--",
-	[CM_DELETING] = "--d--d---ddd-F-",
-	[CM_WAITING] = "--W--W---W--d--",
-	[CM_GIVING_WAY] = "--sggg-----ig--",
-	[CM_RESETTING] = "--r--r---rrrr-i",
-	[CM_REFUSED] = "------------d--",
+	/* CONNECTED NOT_CONNECTED UP FOUND REJECTED FAILED STARTED NOT_STARTED BOUND NOT_BOUND
+	   ACCEPTED NOT_ACCEPTED UNBOUND ENDED ABORTED DELETE DELETED RESET */
+	[CM_IDLE] = "---------------d--",
+	[CM_CONNECTING] = "oi---c---------c--",
+	[CM_OPENING] = "--siii---------x--",
+	[CM_STARTING] = "-----sbx------ss--",
+	[CM_BINDING] = "-----b--eb--ebbb--",
+	[CM_ACCEPT_STARTING] = "-----aAx-------a--",
+	[CM_ACCEPTING] = "--e--A----wAwA-A--",
+	[CM_WAIT_PEER] = "--e--w-------z-d--",
+	[CM_ESTABLISHED] = "-----e----e--zed--",
+	[CM_CLOSED] = "--z--z----z---zd--",
+	[CM_ABORTING] = "--xxxx--------ix--",
+	[CM_DELETING] = "--d--d----d--dd-F-",
+	[CM_WAITING] = "--W--W----W----d--",
+	[CM_GIVING_WAY] = "--sggg--------ig--",
+	[CM_RESETTING] = "--r--r----r--rrr-i",
+	[CM_REFUSED] = "---------------d--",
 };
 
 /* Makes a QP with the given state and with the members that the state implies. */

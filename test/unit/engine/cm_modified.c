@@ -130,3 +130,73 @@ Test(engine_cm_modified, a_client_that_has_opened_a_qp_sees_the_state_that_its_o
 		script_turn(s);
 	hand_free(&other);
 }
+
+/* ---- Notices ---- */
+
+/* Moves the QP to RTS, and waits until the transport stage has begun its attempt. */
+static void
+attempts(uint32_t qp)
+{
+	cr_assert_eq(hand_move(&c, qp, RD_QP_INIT), 0);
+	cr_assert_eq(hand_move(&c, qp, RD_QP_RTR), 0);
+	cr_assert_eq(hand_move(&c, qp, RD_QP_RTS), 0);
+	while (ctl_qp_find(hand_client(&c), qp)->conn.state != CM_OPENING) {
+		s->now += 50000; /* the time between two attempts of a user */
+		script_turn(s);
+	}
+}
+
+#define LATE 254
+
+/* Sends the outcome of the present attempt, behind more requests of peers than some turns handle.
+ */
+static void
+send_late(const struct cm_conn *q, enum eng_ctl_type type)
+{
+	struct eng_ctl *m;
+
+	for (unsigned i = 0; i < LATE; i++) {
+		m = script_say(s, ENG_TC_REQUEST);
+		m->transport = q->transport;
+		m->conn = 1000 + i;
+		m->peer.listener = UINT32_MAX;
+		script_send(s, m);
+	}
+	m = script_say(s, type);
+	m->transport = q->transport;
+	m->conn = q->conn;
+	m->cookie = cm_conn_cookie(q);
+	m->status = type == ENG_TC_FAILED ? -ECONNRESET : 0;
+	m->peer.outcome.kind = ENG_FALCON;
+	script_send(s, m);
+}
+
+static void
+late_notice(enum eng_ctl_type type)
+{
+	uint32_t qp = hand_falcon_qp(&c);
+	struct cm_conn *q = &ctl_qp_find(hand_client(&c), qp)->conn;
+	uint64_t stale = script_counter(s, ENG_STALE);
+
+	attempts(qp);
+	send_late(q, type);
+	cr_assert_eq(hand_move(&c, qp, RD_QP_RESET), 0);
+	attempts(qp);
+	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 2);
+	cr_assert_geq(script_out(s), 1, "the notice came too early for this test");
+	script_turns(s, 100);
+	cr_assert_eq(script_out(s), 0);
+	cr_assert_eq(script_count(s, ENG_CE_QP_START), 0);
+	cr_assert_eq(q->state, CM_OPENING, "the second attempt goes on");
+	cr_assert_eq(script_counter(s, ENG_STALE), stale + 1);
+}
+
+Test(engine_cm_modified, a_late_success_of_an_attempt_before_a_reset_is_not_that_of_the_next)
+{
+	late_notice(ENG_TC_ESTABLISHED);
+}
+
+Test(engine_cm_modified, a_late_failure_of_an_attempt_before_a_reset_is_not_that_of_the_next)
+{
+	late_notice(ENG_TC_FAILED);
+}

@@ -15,7 +15,7 @@
 #define SCRIPT_TRANSPORTS 2
 #define SCRIPT_STAGES     2
 #define SCRIPT_LOG        4096
-#define SCRIPT_UNASKED    64
+#define SCRIPT_UNASKED    256
 #define SCRIPT_IDS        256
 #define SCRIPT_HOME       (4u << 20)
 #define SCRIPT_MEM        (64u << 10)

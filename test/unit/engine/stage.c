@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
@@ -158,8 +159,13 @@ quiet_run(struct eng_stage *s, struct eng_qp *qp)
 	return false;
 }
 
+static void
+quiet_closed(struct eng_stage *s, struct eng_qp *qp, int error)
+{
+}
+
 static const struct eng_qp_ops quiet = {
-	.run = quiet_run, .info = stage_qp_info, .opened = stage_qp_opened};
+	.run = quiet_run, .closed = quiet_closed, .info = stage_qp_info, .opened = stage_qp_opened};
 
 /* Takes all notices that are out, and returns their number. */
 static unsigned
@@ -250,6 +256,32 @@ Test(engine_stage, each_user_has_notices_that_no_other_can_take, .init = pair_ea
 	for (unsigned i = 0; i < QPS; i++)
 		many[i].pending = 0;
 	hidden_free(&h);
+	stage_rig_end(&r);
+}
+
+/* The transport stage may use the index of the connection for another QP. */
+Test(engine_stage, a_qp_that_no_connection_was_bound_to_ends_without_a_message, .init = pair_eal)
+{
+	struct stage_rig r;
+	struct stage_client c;
+	struct eng_qp qp = {0};
+	struct eng_ctl *m;
+	struct eng_dmsg out;
+
+	stage_rig_start(&r, NULL);
+	stage_client_add(&r, &c, 1, NULL);
+	stage_qp_make(&qp, &c, &quiet, NULL);
+	eng_qp_unbound(r.s, &qp);
+	eng_qp_unbound(r.s, &qp); /* does nothing */
+	cr_assert_not(qp.connected);
+	stage_rig_turn(&r, 1000);
+	m = stage_rig_notice(&r);
+	cr_assert(m != NULL && m->type == ENG_EC_DISCONNECTED && m->qp == &qp);
+	cr_assert_eq(m->status, -ENOTCONN);
+	cr_assert_null(stage_rig_notice(&r));
+	cr_assert_not(stage_rig_message(&r, &out));
+	stage_rig_return(&r, m);
+	stage_client_del(&r, &c);
 	stage_rig_end(&r);
 }
 

@@ -43,6 +43,8 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 		{
 			[CM_EV_ABORTED] = cm_act_late,
 			[CM_EV_BOUND] = cm_act_bound,
+			[CM_EV_NOT_BOUND] = cm_act_unbind,
+			[CM_EV_UNBOUND] = cm_act_bound,
 			[CM_EV_ENDED] = cm_act_ended_early,
 			[CM_EV_FAILED] = cm_act_late,
 			[CM_EV_DELETE] = cm_act_wait,
@@ -57,6 +59,8 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 	[CM_ACCEPTING] =
 		{
 			[CM_EV_ACCEPTED] = cm_act_accepted,
+			[CM_EV_NOT_ACCEPTED] = cm_act_unbind,
+			[CM_EV_UNBOUND] = cm_act_accepted,
 			[CM_EV_UP] = cm_act_up,
 			[CM_EV_ENDED] = cm_act_ended_early,
 			[CM_EV_FAILED] = cm_act_late,
@@ -159,13 +163,15 @@ answer_event(const struct eng_ctl *m)
 	case ENG_CE_QP_START:
 		return m->status < 0 ? CM_EV_NOT_STARTED : CM_EV_STARTED;
 	case ENG_CT_BIND:
-		return CM_EV_BOUND;
+		return m->status < 0 ? CM_EV_NOT_BOUND : CM_EV_BOUND;
 	case ENG_CT_ACCEPT:
-		return CM_EV_ACCEPTED;
+		return m->status < 0 ? CM_EV_NOT_ACCEPTED : CM_EV_ACCEPTED;
 	case ENG_CT_ABORT:
 		return CM_EV_ABORTED;
 	case ENG_CE_QP_RESET:
 		return CM_EV_RESET;
+	case ENG_CE_QP_CLOSE:
+		return CM_EV_UNBOUND;
 	default:
 		return CM_EV_DELETED;
 	}
@@ -174,7 +180,7 @@ answer_event(const struct eng_ctl *m)
 void
 cm_answered(struct eng_control *c, struct ctl_msg *msg)
 {
-	struct cm_conn *q = cm_conn_of_cookie(c, msg->m.cookie);
+	struct cm_conn *q = cm_conn_of_attempt(c, msg->m.cookie);
 
 	if (q != NULL)
 		cm_input(c, q, answer_event(&msg->m), &msg->m);
@@ -209,6 +215,7 @@ cm_connect_at(
 	struct ctl_msg *msg;
 
 	q->state = CM_CONNECTING;
+	q->attempt++;
 	q->ended = q->unopened = false;
 	q->transport = (uint8_t)transport;
 	msg = cm_command(c, q, what->type == ENG_CT_LOOKUP ? ENG_CT_LOOKUP : ENG_CT_CONNECT);
@@ -221,8 +228,10 @@ cm_connect_at(
 void
 cm_start_accept(struct eng_control *c, struct cm_conn *q, const struct eng_start *start)
 {
-	struct ctl_msg *msg = cm_start_command(c, q);
+	struct ctl_msg *msg;
 
+	q->attempt++;
+	msg = cm_start_command(c, q);
 	q->state = CM_ACCEPT_STARTING;
 	q->ended = q->unopened = false;
 	msg->m.start = *start;
@@ -241,13 +250,13 @@ static const uint8_t outcome_event[ENG_CTL_TYPES] = {
 bool
 cm_notice_outcome(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 {
-	struct cm_conn *q = cm_conn_of_cookie(c, m->cookie);
+	struct cm_conn *q = cm_conn_of_attempt(c, m->cookie);
 	struct cm_request *r = NULL;
 	bool kept = false;
 
 	if (!cm_may_answer(c))
 		return false;
-	if (q == NULL)
+	if (m->cookie == 0) /* ENG_CT_ACCEPT is not sent yet */
 		r = cm_request_of_conn(c, m->transport, m->conn);
 	if (r != NULL)
 		q = r->accepting;

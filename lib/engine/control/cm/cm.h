@@ -17,8 +17,11 @@ enum cm_event {
 	CM_EV_FAILED,        /* ENG_TC_FAILED */
 	CM_EV_STARTED,       /* ENG_CE_QP_START was answered with 0 */
 	CM_EV_NOT_STARTED,   /* ENG_CE_QP_START was answered with an error */
-	CM_EV_BOUND,         /* ENG_CT_BIND was answered */
-	CM_EV_ACCEPTED,      /* ENG_CT_ACCEPT was answered */
+	CM_EV_BOUND,         /* ENG_CT_BIND was answered with 0 */
+	CM_EV_NOT_BOUND,     /* ENG_CT_BIND was answered with an error */
+	CM_EV_ACCEPTED,      /* ENG_CT_ACCEPT was answered with 0 */
+	CM_EV_NOT_ACCEPTED,  /* ENG_CT_ACCEPT was answered with an error */
+	CM_EV_UNBOUND,       /* ENG_CLOSE_UNBOUND was answered */
 	CM_EV_ENDED,         /* ENG_EC_DISCONNECTED */
 	CM_EV_ABORTED,       /* ENG_CT_ABORT was answered */
 	CM_EV_DELETE,        /* a command requests to destroy or to reset the QP */

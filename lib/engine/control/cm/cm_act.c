@@ -144,6 +144,7 @@ bool
 cm_act_reset(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	q->state = CM_IDLE;
+	q->attempt++;
 	q->modified = q->given_up = q->waits = q->ended = false;
 	q->ird = q->ord = 0;
 	q->move = (struct shm_qp_move){.state = RD_QP_RESET};
@@ -382,6 +383,18 @@ cm_act_ended_early(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	q->ended = true;
 	q->unopened = m->event.code != 0;
 	q->end_status = m->status;
+	return false;
+}
+
+/* Releases the started QP, since the transport stage has no connection for it: the stream ends when
+ * the engine stage has answered, as if it had ended early. */
+bool
+cm_act_unbind(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
+{
+	struct ctl_msg *msg = cm_command(c, q, ENG_CE_QP_CLOSE);
+
+	msg->m.close.how = ENG_CLOSE_UNBOUND;
+	ctl_send_stage(c, q->qp->stage, msg);
 	return false;
 }
 

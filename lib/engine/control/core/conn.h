@@ -36,15 +36,16 @@ struct cm_conn {
 	struct eng_qp *qp;         /* the engine stage's QP */
 	struct ctl_client *client; /* the owner; NULL: a host connection */
 	uint32_t slot, generation; /* number in c->conns, and its generation: cm_conn_cookie() */
-	uint32_t qp_index;         /* of the QP at its engine stage */
-	uint32_t conn;             /* index of the connection at its transport stage */
-	uint8_t state;             /* enum cm_state */
-	uint8_t transport;         /* index of its transport stage */
-	bool dying;                /* the QP is deleted as soon as the state allows */
-	bool ended;                /* ENG_EC_DISCONNECTED came while a command was unanswered */
-	bool draft_ext;            /* iWARP: draft-ietf-storm-rdmap-ext-00 (enum shm_dialect) */
-	int end_status;            /* `ended`: the status of that notice */
-	uint16_t ird, ord;         /* depths that both sides have agreed on */
+	uint16_t attempt;  /* counts the connections that the QP requests or accepts, and resets */
+	uint32_t qp_index; /* of the QP at its engine stage */
+	uint32_t conn;     /* index of the connection at its transport stage */
+	uint8_t state;     /* enum cm_state */
+	uint8_t transport; /* index of its transport stage */
+	bool dying;        /* the QP is deleted as soon as the state allows */
+	bool ended;        /* ENG_EC_DISCONNECTED came while a command was unanswered */
+	bool draft_ext;    /* iWARP: draft-ietf-storm-rdmap-ext-00 (enum shm_dialect) */
+	int end_status;    /* `ended`: the status of that notice */
+	uint16_t ird, ord; /* depths that both sides have agreed on */
 	/* Of the packets of this side: what the program has chosen for the QP, and what the last or
 	 * the next connection has. */
 	struct shm_class chosen, class;
@@ -99,14 +100,17 @@ cm_is_host(const struct cm_conn *conn)
 	return conn->qp->host != NULL;
 }
 
-/* Returns the cookie that names the connection in messages of the other stages. It is never 0. */
+/* Returns the cookie that names the connection, and the present one of its attempts, in messages of
+ * the other stages. It is never 0. */
 static inline uint64_t
 cm_conn_cookie(const struct cm_conn *conn)
 {
-	return (uint64_t)conn->generation << 32 | (conn->slot + 1);
+	return (uint64_t)conn->attempt << 48 | (uint64_t)(uint16_t)conn->generation << 32 |
+	       (conn->slot + 1);
 }
 
-/* Returns the connection with that cookie, or NULL when it has been freed. */
+/* Returns the connection with that cookie, whichever of its attempts the cookie names, or NULL when
+ * it has been freed. */
 static inline struct cm_conn *
 cm_conn_of_cookie(const struct eng_control *c, uint64_t cookie)
 {
@@ -114,7 +118,18 @@ cm_conn_of_cookie(const struct eng_control *c, uint64_t cookie)
 
 	if ((uint32_t)cookie != 0)
 		conn = ctl_table_get(&c->conns, (uint32_t)cookie - 1);
-	return conn != NULL && conn->generation == cookie >> 32 ? conn : NULL;
+	return conn != NULL && (uint16_t)conn->generation == (uint16_t)(cookie >> 32) ? conn : NULL;
+}
+
+/* Returns the connection whose present attempt has that cookie, or NULL. Notices of a transport
+ * stage may be deferred, while a command to reset the QP and those that connect it again are
+ * executed: a late notice is about an attempt that has ended. */
+static inline struct cm_conn *
+cm_conn_of_attempt(const struct eng_control *c, uint64_t cookie)
+{
+	struct cm_conn *conn = cm_conn_of_cookie(c, cookie);
+
+	return conn != NULL && conn->attempt == cookie >> 48 ? conn : NULL;
 }
 
 #endif
