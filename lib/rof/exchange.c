@@ -163,13 +163,15 @@ on_accept_again(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	return x->initiator ? 0 : rofx_fail(x, ROFX_UNEXPECTED);
 }
 
-/* Confirms READY; not sent when there is no room, as the initiator then repeats READY. */
+/* Queues a frame without a body, unless one of this type waits. If there is no room it is not sent:
+ * a peer that needs it repeats its own frame. */
 static void
-confirm_ready(struct rofx *x)
+send_once(struct rofx *x, uint8_t type)
 {
-	struct rofx_frame f = {.type = ROFX_F_CHECK};
+	struct rofx_frame f = {.type = type};
 
-	(void)rofx_send(x, &f);
+	if (!rofx_queued(x, type))
+		(void)rofx_send(x, &f);
 }
 
 static int
@@ -177,7 +179,7 @@ on_ready_again(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	if (x->initiator)
 		return rofx_fail(x, ROFX_UNEXPECTED);
-	confirm_ready(x);
+	send_once(x, ROFX_F_CHECK); /* confirms READY */
 	return 0;
 }
 
@@ -190,7 +192,7 @@ on_ready(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 		return -ROFX_CONTRADICTION;
 	take_list(x, f);
 	take_terms(x);
-	confirm_ready(x);
+	send_once(x, ROFX_F_CHECK); /* confirms READY */
 	x->state = ROFX_S_LIVE;
 	x->deadline = UINT64_MAX;
 	rofx_raise(x, ROFX_EV_ESTABLISHED);
@@ -303,8 +305,8 @@ static int
 on_rekey(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	if (f->sa.spi == x->tx_spi && f->sa.version == x->psp) {
-		/* Repeated on another carrier: REKEYED may have been lost. */
-		if (!x->rekeyed) {
+		/* Repeated on another carrier: REKEYED may have been lost, or waits. */
+		if (!x->rekeyed && !rofx_queued(x, ROFX_F_REKEYED)) {
 			x->rekeyed = true;
 			return rofx_rekeyed(x) == 0 ? 0 : rofx_fail_silent(x, ROFX_FLOOD);
 		}
@@ -333,6 +335,7 @@ on_rekeyed(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	if (!x->rekeying) /* the answer to a REKEY that was repeated */
 		return 0;
 	x->rekeying = false;
+	rofx_unqueue(x, ROFX_F_REKEY); /* it waits to be repeated */
 	sk_secret_free(x->ours, sizeof(*x->ours));
 	x->ours = NULL;
 	if (!x->finished) /* else it is the limit for the answer to END */
@@ -437,19 +440,17 @@ rofx_take(struct rofx *x, uint64_t now, const struct rofx_carrier *k, const stru
 
 /* ---- The end of a carrier, and timeouts ---- */
 
-/* Queues again what an established connection has sent, and nobody has confirmed. If there is no
- * room the frames of the last time still wait. */
+/* Queues again what an established connection has sent, and nobody has confirmed. A frame that
+ * still waits was not lost: a copy would take the room of others. */
 static void
 lost_live(struct rofx *x)
 {
-	struct rofx_frame f = {.type = x->finished ? ROFX_F_END : ROFX_F_CHECK};
-
-	if (x->unconfirmed && (x->out_len == 0 || x->out[1] != ROFX_F_READY))
+	if (x->unconfirmed && !rofx_queued(x, ROFX_F_READY))
 		(void)rofx_send_ready(x);
-	if (x->rekeying)
+	if (x->rekeying && !rofx_queued(x, ROFX_F_REKEY))
 		(void)rofx_send_rekey(x);
 	if (x->finished || !x->unconfirmed)
-		(void)rofx_send(x, &f);
+		send_once(x, x->finished ? ROFX_F_END : ROFX_F_CHECK);
 }
 
 void

@@ -33,7 +33,8 @@
 #define ROFX_FRAME_MAX                                                                             \
 	(ROFX_HEADER_LEN + ROFX_ACCEPT_LEN + ROFX_OUTER_LEN + ROFX_LIST_LEN + ROFX_PRIVATE_MAX)
 /* The queue of an established connection: two frames that are at most as long as REKEY, and two
- * without a body. */
+ * without a body. REKEY, REKEYED, REJECT, END and CHECK fit once each: what waits is not queued
+ * again when a carrier ends. READY waits only while there is the room of the start-up. */
 #define ROFX_OUT_LIVE (2 * (ROFX_HEADER_LEN + ROFX_REKEY_LEN) + 2 * ROFX_HEADER_LEN)
 
 enum rofx_frame_type {
@@ -207,6 +208,10 @@ int rofx_send_rekey(struct rofx *x);
 /* Queue the frame again that was sent last in the start-up. Return 0 or -ENOBUFS. */
 int rofx_send_accept(struct rofx *x);
 int rofx_send_ready(struct rofx *x);
+/* Returns whether a frame of this type waits. */
+bool rofx_queued(const struct rofx *x, uint8_t type);
+/* Removes the first frame of this type that waits, if there is one. */
+void rofx_unqueue(struct rofx *x, uint8_t type);
 /* Removes the frames that have not passed. */
 void rofx_forget(struct rofx *x);
 /* Frees the queue of an established connection when it is empty. */

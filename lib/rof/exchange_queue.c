@@ -60,6 +60,51 @@ rofx_forget(struct rofx *x)
 	x->out_len = 0;
 }
 
+/* Returns the length of the frame at `p`. */
+static size_t
+queue_frame_len(const uint8_t *p)
+{
+	return ROFX_HEADER_LEN + ((size_t)p[2] << 8 | p[3]);
+}
+
+/* Returns where the first frame of this type begins, or the end of the queue. */
+static size_t
+queue_find(const struct rofx *x, uint8_t type)
+{
+	size_t at = 0;
+
+	while (at < x->out_len && x->out[at + 1] != type)
+		at += queue_frame_len(x->out + at);
+	return at;
+}
+
+/* Removes the frame at `at`. */
+static void
+queue_cut(struct rofx *x, size_t at)
+{
+	size_t len = queue_frame_len(x->out + at);
+
+	x->out_len = (uint16_t)(x->out_len - len);
+	memmove(x->out + at, x->out + at + len, x->out_len - at);
+	explicit_bzero(x->out + x->out_len, len);
+}
+
+bool
+rofx_queued(const struct rofx *x, uint8_t type)
+{
+	return queue_find(x, type) < x->out_len;
+}
+
+void
+rofx_unqueue(struct rofx *x, uint8_t type)
+{
+	size_t at = queue_find(x, type);
+
+	if (at < x->out_len)
+		queue_cut(x, at);
+	rofx_shrink(x);
+}
+
 bool
 rofx_waits(const struct rofx *x)
 {
@@ -92,14 +137,12 @@ rofx_pass(struct rofx *x, struct rofx_carrier *k)
 		return -ENOENT;
 	if (x->secure && !k->secure)
 		return -EPERM;
-	len = ROFX_HEADER_LEN + ((size_t)x->out[2] << 8 | x->out[3]);
+	len = queue_frame_len(x->out);
 	to = rofx_carrier_room(k, len);
 	if (to == NULL)
 		return -EAGAIN;
 	memcpy(to, x->out, len);
-	memmove(x->out, x->out + len, x->out_len - len);
-	x->out_len = (uint16_t)(x->out_len - len);
-	explicit_bzero(x->out + x->out_len, len);
+	queue_cut(x, 0);
 	x->passed = true;
 	rofx_carrier_use(k);
 	rofx_shrink(x);

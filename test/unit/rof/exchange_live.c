@@ -449,6 +449,124 @@ Test(exchange_live, a_lost_end_is_repeated)
 	cr_assert(lone_finished(p.a));
 }
 
+/* Ends the carrier of `x`, and begins another one that has no room yet: what `x` has to send
+ * waits. */
+static void
+renew_full(struct lone *x)
+{
+	lone_renew(x, x == p.a ? &p.cfg_a : &p.cfg_b, 0, false);
+}
+
+/* Passes what `from` has to send to `to`, whose own frames wait. */
+static void
+one_way(struct lone *from, struct lone *to)
+{
+	uint8_t buf[1024];
+	size_t n = lone_output(from, buf, sizeof(buf));
+
+	cr_assert_eq(lone_input(to, 0, buf, n), n, "%d", lone_why(to));
+}
+
+/* Both sides change keys while they have no carrier, and that of `a` is the slower one. */
+Test(exchange_live, a_rekey_that_waits_leaves_room_for_rekeyed)
+{
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+	struct rofx_sa sb = {.version = PSP_NO_CRYPTO, .spi = 0x78};
+
+	xp_establish(&p, &s1, &s2);
+	lone_trim(p.a);
+	lone_trim(p.b);
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	cr_assert_eq(lone_rekey(p.b, 0, &sb), 0);
+	renew_full(p.a);
+	lone_renew(p.b, &p.cfg_b, 0, true);
+	one_way(p.b, p.a);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEY);
+	cr_assert_eq(lone_rekeyed(p.a), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEYED);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE, "%d", lone_why(p.a));
+}
+
+/* One frame of each type waits, however many carriers end. */
+Test(exchange_live, frames_that_wait_are_not_queued_again)
+{
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+	uint8_t buf[1024];
+
+	xp_establish(&p, &s1, &s2);
+	lone_trim(p.a);
+	lone_trim(p.b);
+	cr_assert_eq(lone_rekey(p.b, 0, &sa), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEY);
+	cr_assert_eq(lone_rekeyed(p.a), 0);
+	sa.spi = 0x78;
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	for (unsigned i = 0; i < 20; i++) {
+		if (i == 10)
+			cr_assert_eq(lone_finish(p.a, 0), 0);
+		renew_full(p.a);
+		lone_renew(p.b, &p.cfg_b, 0, true);
+		one_way(p.b, p.a); /* REKEY, repeated */
+	}
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE, "%d", lone_why(p.a));
+	/* The opening, REKEYED, REKEY, CHECK and END. */
+	cr_assert_eq(lone_output(p.a, buf, sizeof(buf)), 20 + 16 + 52 + 12 + 12);
+}
+
+/* REKEYED arrives while the REKEY waits to be repeated: the next change of keys has room, and its
+ * confirmation is the one that the peer sends. */
+Test(exchange_live, a_rekey_that_is_confirmed_is_not_repeated)
+{
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+
+	xp_establish(&p, &s1, &s2);
+	lone_trim(p.a);
+	lone_trim(p.b);
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+	renew_full(p.a);
+	lone_renew(p.b, &p.cfg_b, 0, true);
+	cr_assert_eq(lone_rekeyed(p.b), 0);
+	one_way(p.b, p.a);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEYED);
+	sa.spi = 0x78;
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE, "%d", lone_why(p.a));
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(lone_agreed(p.b)->tx.spi, 0x78);
+	cr_assert_eq(lone_rekeyed(p.b), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEYED);
+}
+
+/* The initiator repeats READY over carriers on which the confirmations do not leave. */
+Test(exchange_live, a_repeated_ready_is_confirmed_once)
+{
+	uint8_t buf[1024];
+
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(lone_accept(p.b, 0, &s2, NULL, 0), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_AGREED);
+	cr_assert_eq(lone_ready(p.a), 0);
+	one_way(p.a, p.b);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_ESTABLISHED);
+	for (unsigned i = 0; i < 20; i++) {
+		renew_full(p.b);
+		lone_renew(p.a, &p.cfg_a, 0, true);
+		one_way(p.a, p.b);
+	}
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE, "%d", lone_why(p.b));
+	cr_assert_eq(lone_output(p.b, buf, sizeof(buf)), 20 + 12, "the opening and CHECK");
+}
+
 Test(exchange_live, a_withdrawn_request_ends_at_the_responder)
 {
 	xp_start(&p, &s1);
