@@ -169,7 +169,9 @@ pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flo
 	/* t2 may be a while before the packet's arrival, but is no reason for a negative delay. */
 	there = SK_MIN(there, rtt);
 	note_wait(c->s, SK_MIN(there + in->waited, rtt));
-	if (!f->rack_valid || pdl_before(f->rack_t1, ev.t1)) {
+	/* Only a time between t1 and now is newer than t1. Any other one is older, by up to a wrap
+	 * of the ticks if the flow was idle for minutes. */
+	if (!f->rack_valid || f->rack_t1 - ev.t1 > rtt) {
 		f->rack_valid = true;
 		f->rack_t1 = ev.t1;
 		/* The time that the peer took is excluded: packets that it had not received when it

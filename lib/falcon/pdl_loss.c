@@ -121,14 +121,17 @@ static void
 by_time(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct found *k)
 {
 	struct pdl_conn *d = &c->pdl;
+	uint32_t ticks = fa_ticks(now);
 
 	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_MISSING); psn++) {
 		struct fa_pkt *p = pdl_txw_get(w, psn);
 		const struct pdl_flow *f = &d->flow[p->flow];
-		int32_t newer = (int32_t)(f->rack_t1 - fa_ticks(p->sent_at));
+		uint32_t sent = fa_ticks(p->sent_at), newer = f->rack_t1 - sent;
 		uint64_t rtt = TICKS_NS(f->rack_rtt), due;
 
-		if (!f->rack_valid || newer < 0 || (newer == 0 && !pdl_before(psn, w->highest))) {
+		/* As in pdl_cc_ack(), a time that is not between `sent` and now is an older one. */
+		if (!f->rack_valid || newer > ticks - sent ||
+			(newer == 0 && !pdl_before(psn, w->highest))) {
 			/* On one flow, all packets behind one that was sent only once were sent
 			 * later. */
 			if (d->flows == 1 && !(p->flags & PKT_RETX))

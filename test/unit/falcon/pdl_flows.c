@@ -278,6 +278,31 @@ Test(pdl_flows, rack_compares_within_a_flow)
 	cr_assert_eq(rig.sent[8].path & 3, rig.sent[4].path & 3);
 }
 
+/* The times of the other flows are from before the pause, after which ticks are behind them. */
+Test(pdl_flows, rack_compares_within_a_flow_after_a_pause)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(0, 4); /* one on each */
+	rig_run(0);
+	rig.now += RTT;
+	for (unsigned i = 0; i < FA_FLOWS_MAX; i++)
+		ack_on(i, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 304});
+	rig_run(300000000000);
+	rig_pushes(4, 4);
+	rig_run(0);
+	rig.now += 10 * RTT;
+	rig_in_as((struct wire_falcon){.type = FALCON_EACK,
+			  .rbpsn = 100,
+			  .dbpsn = 304,
+			  .data_rx = {1},
+			  .t1 = fa_ticks(rig.now - 10 * RTT),
+			  .t2 = 1},
+		rig.sent[4].path, 64, false);
+	rig_let(RTT);
+	cr_assert_eq(rig.sents, 8);
+}
+
 Test(pdl_flows, s10_3_5_a_paced_flow_waits_while_others_go_on)
 {
 	rig_start();

@@ -538,6 +538,62 @@ swap(struct fa_conn **c)
 	*c = now;
 }
 
+/* Acknowledges `psn`, which is the last packet, and left at `t0`. Of the round trip, the peer took
+ * half. */
+static void
+ack_slowly(uint32_t psn, uint64_t t0)
+{
+	rig_in((struct wire_falcon){.type = FALCON_BACK,
+		.rbpsn = 100,
+		.dbpsn = psn + 1,
+		.t1 = fa_ticks(t0),
+		.t2 = fa_ticks((t0 + rig.now) / 2)});
+	rig_run(0);
+}
+
+/* Ticks wrap after 563 s. After a pause round trips are ten times as long as before; no packet is
+ * lost, though the acknowledgement of one arrives long after the next one was sent. */
+static void
+rack_after(uint64_t pause)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 1);
+	rig_run(0);
+	rig.now += RTT;
+	rig_back(100, 301);
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t t0;
+		unsigned sents;
+
+		rig_run(i == 0 ? pause : 1000000000);
+		t0 = rig.now;
+		rig_pushes(2 + 2 * i, 1);
+		rig_run(0);
+		rig_pushes(3 + 2 * i, 1);
+		rig_run(150 * US);
+		sents = rig.sents;
+		rig.now += 50 * US;
+		ack_slowly(301 + 2 * i, t0);
+		rig.now += 150 * US;
+		ack_slowly(302 + 2 * i, t0 + 150 * US);
+		cr_assert_eq(rig.sents, sents, "pause %lu, turn %u", pause, i);
+	}
+}
+
+Test(pdl_loss, rack_works_after_a_pause_of_any_length)
+{
+	static const uint64_t seconds[] = {200, 300, 500, 600, 900, 3600};
+
+	for (unsigned i = 0; i < SK_ARRAY_LEN(seconds); i++) {
+		if (i > 0) {
+			rig_end();
+			rig_init();
+		}
+		rack_after(seconds[i] * 1000000000);
+	}
+}
+
 Test(pdl_loss, a_wait_in_hosts_that_other_connections_meet_is_no_loss)
 {
 	const uint64_t wait = 3000 * US;
