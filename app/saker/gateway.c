@@ -236,6 +236,7 @@ gateway_change(struct app *a, const struct settings *next, struct cmd_out *out)
 		gw_vm_del(state.g, a->s.vms[i].value[VM_NAME]);
 		a->s.vms[i] = (struct vm_setting){0};
 	}
+	gw_host_claim(state.g);
 	for (unsigned i = 0; i < VM_MAX; i++) {
 		if (!next->vms[i].present || a->s.vms[i].present)
 			continue;

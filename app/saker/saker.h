@@ -136,8 +136,9 @@ void gateway_free(void);
 void gateway_each(struct app *a, gw_visit *each, void *arg);
 /* Copies to *next the machines that a command has added. */
 void gateway_keep(struct app *a, struct settings *next);
-/* Removes the machines whose sections are not in *next, and adds those whose sections are not in
- * a->s, to which it copies their sections. Adds a sentence for each failure to `out`. */
+/* Follows a change of the host's addresses. Removes the machines whose sections are not in *next,
+ * and adds those whose sections are not in a->s, to which it copies their sections. Adds a sentence
+ * for each failure to `out`. */
 void gateway_change(struct app *a, const struct settings *next, struct cmd_out *out);
 /* Commands. */
 int gateway_show(void *app, const char *arg, struct cmd_out *out);

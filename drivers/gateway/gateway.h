@@ -62,6 +62,10 @@ void gw_hook(struct gw *g, struct eng_config *c);
 /* Serves the machines' memories and doorbells, and frees the machines that have been removed. Call
  * this every few ms; `now` is in ns. */
 void gw_tend(struct gw *g, uint64_t now);
+/* Claims the addresses that the host's engine has by now, so that no machine has them. Call this
+ * after each eng_change() of that engine, while its loops run. */
+void gw_host_claim(struct gw *g);
+
 struct gw_prefix {
 	struct sk_addr addr;
 	unsigned len; /* bits, of the address's own family */

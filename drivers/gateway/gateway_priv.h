@@ -61,8 +61,9 @@ struct gw {
 	struct gw_switch *sw;
 	struct gw_vport host;
 	uint8_t mac[6]; /* of the host's engine */
-	struct gw_claim host_claims[ENG_MAX_IFS];
-	bool host_claimed;
+	/* The host's addresses: those that the switch reads, and the ones before or after them. */
+	struct gw_claim host_claims[2][ENG_MAX_IFS];
+	unsigned host_nclaims, host_side; /* number, and first index of those that it reads */
 	bool uplink_started;
 	int uplink_port;
 	struct gw_vm *vms[GW_VMS];

@@ -62,14 +62,17 @@ gw_sw_link_local(struct gw_sw_port *p)
 static bool
 guard_has(const struct gw_sw_port *p, const struct sk_addr *a, uint16_t vlan)
 {
+	/* The number is read first: with a new number, the array is new, too. An old number may
+	 * meet a new array, which gw_switch_claim() allows. */
 	const uint32_t n = __atomic_load_n(&p->nclaims, __ATOMIC_ACQUIRE);
+	const struct gw_claim *claims = __atomic_load_n(&p->cfg.claims, __ATOMIC_ACQUIRE);
 
 	if (p->cfg.kind == GW_WIRE)
 		return false;
 	if (sk_addr_eq(&p->ll, a) && (p->cfg.vlan == vlan || p->cfg.tenant == GW_HOST))
 		return true;
 	for (uint32_t i = 0; i < n; i++)
-		if (sk_addr_eq(&p->cfg.claims[i].addr, a) && p->cfg.claims[i].vlan == vlan)
+		if (sk_addr_eq(&claims[i].addr, a) && claims[i].vlan == vlan)
 			return true;
 	return false;
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../../lib/base/mem.h"
 #include "../../lib/wire/wire.h"
@@ -35,19 +36,37 @@ gw_identity_check(const struct gw_vm_config *cfg, char *err, size_t errlen)
 /* ---- Addresses and functions ---- */
 
 /* Claims the host's addresses. Its engine's configuration is complete when the first machine is
- * added, but not yet when the gateway is created. */
+ * added, but not yet when the gateway is created. An eng_change() passes through the loop that
+ * polls the switch, so from one change to the next, the switch has left the array that is filled
+ * here. */
 static void
 claim_host(struct gw *g)
 {
 	const struct eng_config *c = g->cfg.base;
-	unsigned n = SK_MIN(c->nifs, (unsigned)SK_ARRAY_LEN(g->host_claims));
+	struct gw_claim *to = g->host_claims[1 - g->host_side];
+	unsigned n = SK_MIN(c->nifs, (unsigned)ENG_MAX_IFS);
 
-	if (g->host_claimed || g->host.port < 0)
+	if (g->host.port < 0)
 		return;
-	for (unsigned i = 0; i < n; i++)
-		g->host_claims[i] = (struct gw_claim){c->ifs[i].addr, c->ifs[i].vlan};
-	gw_switch_claim(g->sw, g->host.port, g->host_claims, n);
-	g->host_claimed = true;
+	memset(to, 0, sizeof(g->host_claims[0]));
+	for (unsigned i = 0; i < n; i++) {
+		to[i].addr = c->ifs[i].addr;
+		to[i].vlan = c->ifs[i].vlan;
+	}
+	if (n == g->host_nclaims &&
+		memcmp(to, g->host_claims[g->host_side], sizeof(g->host_claims[0])) == 0)
+		return;
+	gw_switch_claim(g->sw, g->host.port, to, n);
+	g->host_side = 1 - g->host_side;
+	g->host_nclaims = n;
+}
+
+void
+gw_host_claim(struct gw *g)
+{
+	pthread_mutex_lock(&g->lock);
+	claim_host(g);
+	pthread_mutex_unlock(&g->lock);
 }
 
 static const struct gw_vm *

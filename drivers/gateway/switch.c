@@ -80,7 +80,7 @@ gw_switch_add(struct gw_switch *sw, const struct gw_port_config *cfg)
 void
 gw_switch_claim(struct gw_switch *sw, int port, const struct gw_claim *claims, unsigned nclaims)
 {
-	sw->ports[port].cfg.claims = claims;
+	__atomic_store_n(&sw->ports[port].cfg.claims, claims, __ATOMIC_RELEASE);
 	__atomic_store_n(&sw->ports[port].nclaims, nclaims, __ATOMIC_RELEASE);
 	claims_changed(sw);
 }

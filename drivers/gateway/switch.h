@@ -76,7 +76,10 @@ void gw_switch_destroy(struct gw_switch *sw);
 /* Adds a port. Returns its number, or -ENOSPC, or -EEXIST when another port of the VLAN has the MAC
  * address. */
 int gw_switch_add(struct gw_switch *sw, const struct gw_port_config *cfg);
-/* Sets, once, the claims of the host's port that was added without any. Not for machines. */
+/* Replaces the claims of the host's port. Not for machines. A turn that is in progress may read as
+ * many entries of `claims` as there were before, so the array has room for these, and all behind
+ * `nclaims` are 0. When that turn has ended, the switch does not read the previous array any more.
+ */
 void gw_switch_claim(
 	struct gw_switch *sw, int port, const struct gw_claim *claims, unsigned nclaims);
 /* Returns whether a port claims the address in that VLAN. */

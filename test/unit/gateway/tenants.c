@@ -311,3 +311,48 @@ Test(tenants, the_rate_holds_for_the_machines_devices)
 	vm_del(&r, "one");
 	host_end();
 }
+
+/* Gives the host further addresses as `set interface` does: none, or the one in `text`. */
+static void
+host_change(const char *text)
+{
+	struct eng_config next = host.cfg;
+	struct eng_changed changed;
+	char err[256] = "";
+
+	next.nifs = 1;
+	if (text != NULL) {
+		next.ifs[next.nifs] = next.ifs[0];
+		next.ifs[next.nifs++].addr = pair_addr(text);
+	}
+	cr_assert_eq(eng_change(host.e, &next, &changed, err, sizeof(err)), 0, "%s", err);
+	host.cfg = next;
+	gw_host_claim(host.g);
+}
+
+Test(tenants, an_address_that_the_host_gets_while_it_runs_is_not_a_machines)
+{
+	const struct sk_addr more = pair_addr("10.9.0.77"), last = pair_addr("10.9.0.78");
+	struct rig one;
+	char *out;
+	int rc;
+
+	host_start(NULL);
+	one = vm_add("one", "ip=10.9.0.2/24");
+	cr_assert_not(gw_switch_claimed(host.g->sw, &more, ETH_NO_VLAN));
+	host_change("10.9.0.77");
+	cr_assert(gw_switch_claimed(host.g->sw, &more, ETH_NO_VLAN));
+	out = host_say("add thief path=/dev/shm/sk-thief size=16m slots=2 qps=8 mrs=8 mbufs=512 "
+		       "ip=10.9.0.77/24",
+		&rc);
+	cr_assert_neq(rc, 0, "a machine has the host's address");
+	cr_assert_not_null(strstr(out, "ip=10.9.0.77 is in use by another port"), "%s", out);
+	host_change("10.9.0.78");
+	cr_assert(gw_switch_claimed(host.g->sw, &last, ETH_NO_VLAN));
+	cr_assert_not(gw_switch_claimed(host.g->sw, &more, ETH_NO_VLAN), "it is free again");
+	host_change(NULL);
+	cr_assert_not(gw_switch_claimed(host.g->sw, &last, ETH_NO_VLAN));
+	cr_assert(gw_switch_claimed(host.g->sw, &host.cfg.ifs[0].addr, ETH_NO_VLAN));
+	vm_del(&one, "one");
+	host_end();
+}
