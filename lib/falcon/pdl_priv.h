@@ -26,7 +26,7 @@
 #define PDL_WORDS        (PDL_WINDOW_MAX / 64)
 #define PDL_RING_MIN     16 /* packets for which a window first allocates room */
 #define PDL_RING_CLASSES 5  /* 16, 32, .. PDL_WINDOW_MAX */
-/* NACKs that wait for the next poll; a further one replaces the oldest, as if the wire dropped it */
+/* NACKs that wait for the next poll; a further one replaces the oldest, as if it were lost. */
 #define PDL_NACKS       128
 #define PDL_TURN        8    /* packets that a connection sends in its turn (8.3) */
 #define PDL_BACKOFF_MAX 16   /* doublings of a packet's timeout, at most */

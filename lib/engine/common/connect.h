@@ -35,8 +35,8 @@ eng_listens_at(const struct sk_addr *at, bool v6only, const struct sk_addr *addr
 enum eng_close {
 	ENG_CLOSE_ORDERLY, /* the QP sends all posted work requests first */
 	ENG_CLOSE_ABORT,   /* the QP flushes all posted work requests */
-	ENG_CLOSE_UNBOUND, /* the QP has started, but the transport stage has no connection for it
-			    */
+	/* The QP has started, but the transport stage has no connection for it. */
+	ENG_CLOSE_UNBOUND,
 };
 
 /* Falcon: the properties that a QP requests for its connection, or that the peer's QP has
