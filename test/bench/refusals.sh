@@ -68,6 +68,7 @@ done
 REPORT_MS=0 refused 1 "report: REPORT_MS=0 is not a number above 0" test/bench/report.sh
 STUB=
 if ! test/bench/report.sh "$work/report" >"$work/out" 2>&1 || ! [ -s "$work/report/report.md" ] ||
+    ! [ -s "$work/report/report.json" ] ||
     ! jq -e '.runs | length == 51' "$work/report/report.json" >/dev/null; then
     echo "not ok: report.sh gave no report: $(tail -n 1 "$work/out")"
     failed=1

@@ -147,8 +147,8 @@ enum eng_ctl_type {
 	 * the QP is in flight. */
 	ENG_CE_QP_DEL,
 	ENG_CE_QP_MOVE, /* qp, move: the attributes that the program sets before the QP starts */
-	/* qp: the peer did not appear in time. The stage ignores it when the QP is connected by
-	 * now. */
+	/* qp: the peer did not appear in time, or a change of the configuration forbids the QP's
+	 * modes. The stage ignores it when the QP is connected by now. */
 	ENG_CE_QP_FAIL,
 	ENG_CE_QP_RESET,  /* qp: like ENG_CE_QP_DEL, but the QP remains, in its initial state */
 	ENG_CE_QP_QUERY,  /* qp: answered with qp_info */
