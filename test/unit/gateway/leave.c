@@ -16,7 +16,8 @@
 #include "../../../lib/wire/falcon.h"
 #include "host.h"
 
-TestSuite(leave, .init = pair_eal, .timeout = 100);
+/* A Falcon peer that falls silent is given up after half a minute, in each of the rounds. */
+TestSuite(leave, .init = pair_eal, .timeout = 400);
 
 #define DEPTH  16
 #define ROUNDS 3
