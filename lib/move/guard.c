@@ -12,7 +12,8 @@
  * Without userfaultfd, and for private pages of a file, which it does not support, the pages become
  * read-only, and a thread that writes waits in a handler of SIGSEGV. The effects are those of the
  * degraded mode. The handler stays installed, because a thread may have faulted whose signal is not
- * delivered yet. It passes faults at other addresses on to the program's handler (segv.c).
+ * delivered yet. It repeats an access once, and passes a second fault on to the program's handler
+ * (segv.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -158,73 +159,49 @@ uffd_begin(uintptr_t at, uint64_t len, bool shared)
 
 /* ---- SIGSEGV ---- */
 
-#define PAST 64 /* number of ranges that the handler checks a fault against */
-/* An access that faults more often, without a range having moved meanwhile, is an error of the
- * program. */
-#define RETRIES 8
-#define NAP_NS  20000
+#define NAP_NS 20000
 
-static struct {
-	uintptr_t at;
-	uint64_t len;
-} past[PAST];
-static uint32_t npast;
-static uint32_t active; /* atomic: the latest range in past[] is moving */
+/* Atomic: twice the number of the ranges that have moved, plus 1 while a range moves. */
+static uint64_t moves;
 
-static bool
-in_past(uintptr_t addr)
-{
-	uint32_t n = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < PAST && i < n; i++)
-		if (addr - __atomic_load_n(&past[i].at, __ATOMIC_RELAXED) <
-			__atomic_load_n(&past[i].len, __ATOMIC_RELAXED))
-			return true;
-	return false;
-}
-
-/* Waits, in the handler of SIGSEGV, until the page at the fault's address has moved. Returns false
- * for a fault of the program's own. */
+/* Waits, in the handler of SIGSEGV, until no range moves. Returns whether the thread is to repeat
+ * the access: the kernel may have delivered the signal long after the page of the fault has moved,
+ * behind any number of other ranges. Returns false for a fault of the program's own: one at the
+ * same address as the last fault of this thread, without a range having moved since. */
 static bool
 fault_wait(const siginfo_t *info)
 {
 	static __thread uintptr_t last __attribute__((tls_model("initial-exec")));
-	static __thread uint32_t tries __attribute__((tls_model("initial-exec")));
-	static __thread uint32_t when __attribute__((tls_model("initial-exec")));
+	static __thread uint64_t when __attribute__((tls_model("initial-exec")));
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	uintptr_t addr = (uintptr_t)info->si_addr;
-	uint32_t now;
+	uint64_t now;
+	bool again;
 
-	if (info->si_code != SEGV_ACCERR || !in_past(addr))
+	if (info->si_code != SEGV_ACCERR)
 		return false;
 	/* This thread's variables may be on the pages that move, so it writes to none of them
 	 * before the move is over. */
-	while (__atomic_load_n(&active, __ATOMIC_ACQUIRE) != 0)
+	while (((now = __atomic_load_n(&moves, __ATOMIC_ACQUIRE)) & 1) != 0)
 		mv_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
-	now = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
-	tries = addr == last && now == when ? tries + 1 : 0;
+	again = addr == last && now == when;
 	last = addr;
 	when = now;
-	return tries <= RETRIES;
+	return !again;
 }
 
-/* Adds a range. No page is protected yet, so this function may write to variables. */
+/* No page is protected yet, so this function may write to variables. */
 static void
-signal_note(uintptr_t at, uint64_t len)
+signal_begin(void)
 {
-	uint32_t n = npast;
-
 	mv_segv_install(fault_wait);
-	__atomic_store_n(&past[n % PAST].at, at, __ATOMIC_RELAXED);
-	__atomic_store_n(&past[n % PAST].len, len, __ATOMIC_RELAXED);
-	__atomic_store_n(&npast, n + 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&active, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&moves, 1, __ATOMIC_ACQ_REL);
 }
 
 static void
 signal_over(void)
 {
-	__atomic_store_n(&active, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&moves, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- All kinds ---- */
@@ -238,7 +215,7 @@ mv_guard_begin(enum mv_guard kind, uintptr_t at, uint64_t len, int prot, bool sh
 	case MV_GUARD_UFFD:
 		return uffd_begin(at, len, shared);
 	case MV_GUARD_SIGNAL:
-		signal_note(at, len);
+		signal_begin();
 		rc = mv_sys_mprotect(at, len, prot & ~PROT_WRITE);
 		if (rc < 0)
 			signal_over();

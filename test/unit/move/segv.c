@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "../../../lib/move/move_priv.h"
@@ -413,6 +414,47 @@ Test(move_segv, a_handler_on_top_that_chains_reaches_the_guard)
 {
 	cr_assert_eq(signal_of(moved), -1);
 	cr_assert_gt(runs[1], 0);
+}
+
+static void
+count(int sig, siginfo_t *info, void *context)
+{
+	runs[0]++;
+}
+
+/* Delivers a fault of a write to `page`, which the kernel reported any time ago. */
+static void
+deliver(void)
+{
+	siginfo_t info = {.si_signo = SIGSEGV, .si_code = SEGV_ACCERR, .si_addr = page};
+	ucontext_t context = {0};
+	struct sigaction ours;
+
+	sigaction(SIGSEGV, NULL, &ours);
+	ours.sa_sigaction(SIGSEGV, &info, &context);
+}
+
+static void
+delivered_late(void)
+{
+	set(count, SA_SIGINFO, NULL);
+	page = map_page();
+	for (int i = 0; i < MANY; i++)
+		registration();
+	deliver();
+	runs[1] = runs[0];
+	registration();
+	deliver();
+	runs[2] = runs[0];
+	deliver();
+}
+
+Test(move_segv, a_fault_is_repeated_once_however_many_ranges_have_moved_since)
+{
+	cr_assert_eq(signal_of(delivered_late), -1);
+	cr_assert_eq(runs[1], 0, "the program got a fault of a page that had moved");
+	cr_assert_eq(runs[2], 0, "the program got a fault that a later move may have caused");
+	cr_assert_eq(runs[0], 1, "the program did not get its own fault");
 }
 
 /* ---- Signals that a process sends ---- */
