@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -32,31 +33,52 @@ somebody_listens(const struct sockaddr_un *un, int type)
 	return rc != ECONNREFUSED && rc != ENOENT;
 }
 
+/* Sets un->sun_path to a new name in the directory of `path`. Returns 0, or -errno with a
+ * sentence. */
 static int
-bind_at(int fd, const struct sockaddr_un *un, int type, char *err, size_t errlen)
+name_new(const char *path, struct sockaddr_un *un, char *err, size_t errlen)
 {
+	const char *slash = strrchr(path, '/');
+	int dir = slash != NULL ? (int)(slash + 1 - path) : 0;
+	uint32_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+		snprintf(err, errlen, "no random number for the socket %s", path);
+		return -EIO;
+	}
+	if (strlen(path) < sizeof(un->sun_path) &&
+		snprintf(un->sun_path, sizeof(un->sun_path), "%.*s.saker-%08x", dir, path, number) <
+			(int)sizeof(un->sun_path))
+		return 0;
+	snprintf(err, errlen, "the socket path %s is too long", path);
+	return -ENAMETOOLONG;
+}
+
+/* Gives the socket file `from` the name `path`, unless there is another file than a socket at which
+ * nobody listens. Returns 0, or -errno with a sentence. */
+static int
+name_take(const char *from, const char *path, int type, char *err, size_t errlen)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	struct stat st;
 	int rc;
 
-	/* The file gets the mode of the socket without the bits of the umask. The group has no
-	 * access before it is the one that the configuration names. */
-	if (fchmod(fd, 0600) == 0 && bind(fd, (const struct sockaddr *)un, sizeof(*un)) == 0)
-		return 0;
-	rc = errno;
-	if (rc == EADDRINUSE && (lstat(un->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))) {
-		snprintf(err, errlen, "%s exists and is not a socket", un->sun_path);
-		return -EEXIST;
+	strcpy(un.sun_path, path);
+	if (lstat(path, &st) == 0) {
+		if (!S_ISSOCK(st.st_mode)) {
+			snprintf(err, errlen, "%s exists and is not a socket", path);
+			return -EEXIST;
+		}
+		if (somebody_listens(&un, type)) {
+			snprintf(err, errlen, "another saker listens at %s", path);
+			return -EADDRINUSE;
+		}
 	}
-	if (rc == EADDRINUSE && somebody_listens(un, type)) {
-		snprintf(err, errlen, "another saker listens at %s", un->sun_path);
-		return -EADDRINUSE;
-	}
-	if (rc == EADDRINUSE && unlink(un->sun_path) == 0 &&
-		bind(fd, (const struct sockaddr *)un, sizeof(*un)) == 0)
+	if (rename(from, path) == 0)
 		return 0;
-	rc = errno;
-	snprintf(err, errlen, "cannot create a socket at %s: %s", un->sun_path, strerror(rc));
-	return -rc;
+	rc = -errno;
+	snprintf(err, errlen, "cannot create a socket at %s: %s", path, strerror(-rc));
+	return rc;
 }
 
 /* Sets *gid to the number of a group, or to LISTEN_UNSET for the name "". Returns 0, or -errno with
@@ -128,40 +150,58 @@ file_permit(const char *path, gid_t gid, uint32_t mode, char *err, size_t errlen
 	return rc;
 }
 
-int
-sk_listen(const char *path, int type, const char *group, uint32_t mode, char *err, size_t errlen)
+/* Binds `fd` to `un`, with group and mode, and listens. */
+static int
+listen_open(int fd, const struct sockaddr_un *un, const char *path, gid_t gid, uint32_t mode,
+	char *err, size_t errlen)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	bool bound = false;
-	int fd, rc;
-	gid_t gid;
+	int rc;
 
-	if (strlen(path) >= sizeof(un.sun_path)) {
-		snprintf(err, errlen, "the socket path %s is too long", path);
-		return -ENAMETOOLONG;
-	}
-	strcpy(un.sun_path, path);
-	rc = group_find(group, &gid, err, errlen);
-	if (rc < 0)
+	/* The file gets the mode of the socket without the bits of the umask. The group has no
+	 * access before it is the one that the configuration names. */
+	if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)un, sizeof(*un)) < 0) {
+		rc = -errno;
+		snprintf(err, errlen, "cannot create a socket at %s: %s", path, strerror(-rc));
 		return rc;
-	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0) {
-		snprintf(err, errlen, "cannot create a socket: %s", strerror(errno));
-		return -errno;
 	}
-	rc = bind_at(fd, &un, type, err, errlen);
-	if (rc == 0) {
-		bound = true;
-		rc = file_permit(path, gid, mode, err, errlen);
-	}
+	rc = file_permit(un->sun_path, gid, mode, err, errlen);
 	if (rc == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
 		rc = -errno;
 		snprintf(err, errlen, "cannot listen at %s: %s", path, strerror(-rc));
 	}
+	if (rc < 0 && rc != -EEXIST)
+		unlink(un->sun_path);
+	return rc;
+}
+
+int
+sk_listen(const char *path, int type, const char *group, uint32_t mode, char *err, size_t errlen)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd, rc;
+	gid_t gid;
+
+	rc = name_new(path, &un, err, errlen);
+	if (rc == 0)
+		rc = group_find(group, &gid, err, errlen);
+	if (rc < 0)
+		return rc;
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		rc = -errno;
+		snprintf(err, errlen, "cannot create a socket: %s", strerror(-rc));
+		return rc;
+	}
+	/* A process that waits for the file, and a saker that finds it, may connect at once: the
+	 * file gets its name when the socket listens. */
+	rc = listen_open(fd, &un, path, gid, mode, err, errlen);
+	if (rc == 0) {
+		rc = name_take(un.sun_path, path, type, err, errlen);
+		if (rc < 0)
+			unlink(un.sun_path);
+	}
 	if (rc == 0)
 		return fd;
-	if (bound && rc != -EEXIST)
-		unlink(path);
 	close(fd);
 	return rc;
 }

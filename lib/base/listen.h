@@ -8,8 +8,9 @@
 
 /* Creates the socket file `path` and listens there without blocking. `type` is SOCK_STREAM or
  * SOCK_SEQPACKET. The file gets the group `group`, a name or a number ("": the process's own), and
- * the permissions `mode`, before a process can connect. Replaces a socket at which nobody listens.
- * Returns the descriptor, which the caller closes, or -errno with one sentence in `err`. */
+ * the permissions `mode`, and exists from the moment on when a process can connect. Replaces a
+ * socket at which nobody listens. Returns the descriptor, which the caller closes, or -errno with
+ * one sentence in `err`. */
 int sk_listen(
 	const char *path, int type, const char *group, uint32_t mode, char *err, size_t errlen);
 

@@ -10,13 +10,10 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <saker/saker.h>
 
-#include "../../../lib/base/listen.h"
 #include "../../../lib/engine/control/attach/socket.h"
 #include "../../../lib/engine/control/attach/socket_users.h"
 #include "served.h"
@@ -83,78 +80,6 @@ Test(engine_socket, a_client_has_the_rates_of_its_user_id)
 	cr_assert_eq(script_last(served.s, ENG_CE_CLIENT_ADD)->client->rates.messages, 0);
 	saker_close(client);
 	served_end(&served);
-}
-
-Test(engine_socket, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_replaced)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	struct stat st;
-	char err[256], path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/tmp/saker-stale-%d.sock", getpid());
-	strcpy(un.sun_path, path);
-	fd = sk_listen(path, SOCK_SEQPACKET, "", 0660, err, sizeof(err));
-	cr_assert_geq(fd, 0, "%s", err);
-	cr_assert_eq(stat(path, &st), 0);
-	cr_assert_eq(st.st_mode & 0777, 0660);
-	cr_assert_eq(sk_listen(path, SOCK_SEQPACKET, "", 0660, err, sizeof(err)), -EADDRINUSE);
-	cr_assert_not_null(strstr(err, "another saker listens"), "%s", err);
-	close(fd); /* a saker that dies leaves the file */
-	fd = sk_listen(path, SOCK_SEQPACKET, "", 0660, err, sizeof(err));
-	cr_assert_geq(fd, 0, "%s", err);
-	close(fd);
-	unlink(path);
-	fd = open(path, O_CREAT | O_WRONLY, 0600);
-	cr_assert_eq(sk_listen(path, SOCK_SEQPACKET, "", 0660, err, sizeof(err)), -EEXIST);
-	close(fd);
-	unlink(path);
-}
-
-Test(engine_socket, the_file_has_the_group_and_the_mode_of_the_configuration)
-{
-	struct stat st;
-	char err[256], path[64];
-	mode_t umask_before = umask(0777);
-	int fd;
-
-	snprintf(path, sizeof(path), "/tmp/saker-group-%d.sock", getpid());
-	fd = sk_listen(path, SOCK_SEQPACKET, "", 0606, err, sizeof(err));
-	cr_assert_geq(fd, 0, "%s", err);
-	cr_assert_eq(stat(path, &st), 0);
-	cr_assert_eq(st.st_mode & 07777, 0606);
-	cr_assert_eq(st.st_gid, getegid());
-	close(fd);
-	umask(0);
-	if (geteuid() == 0) {
-		fd = sk_listen(path, SOCK_SEQPACKET, "daemon", 0640, err, sizeof(err));
-		cr_assert_geq(fd, 0, "%s", err);
-		cr_assert_eq(stat(path, &st), 0);
-		cr_assert_eq(st.st_mode & 07777, 0640);
-		cr_assert_eq(st.st_gid, 1, "the group daemon");
-		close(fd);
-		fd = sk_listen(path, SOCK_SEQPACKET, "4711", 0660, err, sizeof(err));
-		cr_assert_geq(fd, 0, "%s", err);
-		cr_assert_eq(stat(path, &st), 0);
-		cr_assert_eq(st.st_gid, 4711);
-		close(fd);
-	}
-	umask(umask_before);
-	unlink(path);
-}
-
-Test(engine_socket, a_group_that_does_not_exist_is_refused_and_leaves_no_file)
-{
-	char err[256], path[64];
-
-	snprintf(path, sizeof(path), "/tmp/saker-nogroup-%d.sock", getpid());
-	cr_assert_eq(
-		sk_listen(path, SOCK_SEQPACKET, "no-such-group", 0660, err, sizeof(err)), -EINVAL);
-	cr_assert_str_eq(err, "the socket's group 'no-such-group' does not exist");
-	cr_assert_eq(sk_listen(path, SOCK_SEQPACKET, "-1", 0660, err, sizeof(err)), -EINVAL);
-	cr_assert_eq(
-		sk_listen(path, SOCK_SEQPACKET, "4294967295", 0660, err, sizeof(err)), -EINVAL);
-	cr_assert_lt(access(path, F_OK), 0);
 }
 
 Test(engine_socket, hello_is_welcomed_and_regions_are_numbered)
