@@ -14,46 +14,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../../lib/base/listen.h"
 #include "../../lib/shm/shm_irqd.h"
 #include "irqd.h"
 
-#define MODE    0660
-#define GROUP   "rdma" /* may use the device, too: 70-saker-guest.rules */
-#define BACKLOG 16
-#define CONNS   (2 * IRQD_VECTORS)
-#define NONE    UINT32_MAX
+#define MODE  0660
+#define GROUP "rdma" /* may use the device, too: 70-saker-guest.rules */
+#define CONNS (2 * IRQD_VECTORS)
+#define NONE  UINT32_MAX
 
 #define FAIL(rc, ...) (snprintf(err, errlen, __VA_ARGS__), rc)
 
 static struct {
 	const struct irqd_device *device;
-	struct sockaddr_un at;
+	char at[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	/* poll()'s: the signals, the socket, the connections. */
 	struct pollfd fds[2 + CONNS];
 	uint32_t vector[CONNS]; /* of each connection, or NONE */
 } state;
-
-static int
-irqd_listen_at(char *err, size_t errlen)
-{
-	const struct sockaddr *sa = (const struct sockaddr *)&state.at;
-	const struct group *g = getgrnam(GROUP);
-	const char *path = state.at.sun_path;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return FAIL(-errno, "no socket can be created: %s", strerror(errno));
-	state.fds[1].fd = fd;
-	/* An earlier saker-irqd that was killed may have left its socket. */
-	if (connect(fd, sa, sizeof(state.at)) < 0 && errno == ECONNREFUSED)
-		unlink(path);
-	if (bind(fd, sa, sizeof(state.at)) < 0)
-		return FAIL(-errno, "%s cannot be created: %s", path, strerror(errno));
-	if ((g != NULL && chown(path, (uid_t)-1, g->gr_gid) < 0) || chmod(path, MODE) < 0 ||
-		listen(fd, BACKLOG) < 0)
-		return FAIL(-errno, "%s cannot be used: %s", path, strerror(errno));
-	return 0;
-}
 
 static void
 irqd_drop(unsigned i)
@@ -146,12 +124,9 @@ int
 irqd_serve(const struct irqd_device *d, char *err, size_t errlen)
 {
 	sigset_t ends;
-	int rc;
 
 	state.device = d;
-	state.at.sun_family = AF_UNIX;
-	snprintf(state.at.sun_path, sizeof(state.at.sun_path), SHM_IRQD_SOCKET, IRQD_ADDRESS,
-		d->address);
+	snprintf(state.at, sizeof(state.at), SHM_IRQD_SOCKET, IRQD_ADDRESS, d->address);
 	for (unsigned i = 0; i < CONNS; i++) {
 		state.fds[2 + i].fd = -1;
 		state.vector[i] = NONE;
@@ -165,10 +140,11 @@ irqd_serve(const struct irqd_device *d, char *err, size_t errlen)
 	state.fds[0] = (struct pollfd){
 		.fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK), .events = POLLIN};
 	state.fds[1].events = POLLIN;
-	rc = irqd_listen_at(err, errlen);
-	if (rc < 0)
-		return rc;
-	printf("%s: %u vectors at %s\n", d->address, d->nvectors, state.at.sun_path);
+	state.fds[1].fd = sk_listen(
+		state.at, SOCK_SEQPACKET, getgrnam(GROUP) != NULL ? GROUP : "", MODE, err, errlen);
+	if (state.fds[1].fd < 0)
+		return state.fds[1].fd;
+	printf("%s: %u vectors at %s\n", d->address, d->nvectors, state.at);
 	fflush(stdout);
 	while (state.fds[0].revents == 0) {
 		if (poll(state.fds, 2 + CONNS, -1) < 0)
@@ -179,6 +155,6 @@ irqd_serve(const struct irqd_device *d, char *err, size_t errlen)
 			if (state.fds[2 + i].fd >= 0 && state.fds[2 + i].revents != 0)
 				irqd_serve_one(i);
 	}
-	unlink(state.at.sun_path);
+	unlink(state.at);
 	return 0;
 }

@@ -19,16 +19,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_lcore.h>
 
+#include "../../lib/base/listen.h"
 #include "../../lib/base/mem.h"
 #include "../../lib/shm/shm_bar.h"
 
 #define MODE     0660
-#define BACKLOG  4
 #define PROTOCOL 0    /* version of the ivshmem protocol */
 #define MEMORY   (-1) /* the message that carries the memory's descriptor */
 #define NAME_LEN 64   /* of a descriptor at the keeper */
@@ -41,7 +40,6 @@ struct gw_doorbell {
 	int vectors[SHM_BAR_SLOTS]; /* the connection's, which QEMU makes interrupts, or -1 */
 	pthread_t thread;           /* copies from `wakes` to `vectors` */
 	bool copies;                /* it exists */
-	struct sockaddr_un at;
 	/* Atomic: gw_doorbell_view() reads these from any thread. */
 	bool connected;
 	uint64_t rings, guests, interrupts;
@@ -51,23 +49,6 @@ static void
 doorbell_count(uint64_t *n, uint64_t more)
 {
 	__atomic_store_n(n, *n + more, __ATOMIC_RELAXED);
-}
-
-static int
-doorbell_listen_at(struct gw_doorbell *d)
-{
-	const struct sockaddr *sa = (const struct sockaddr *)&d->at;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	d->listen_fd = fd;
-	/* An earlier saker process that died may have left its socket. */
-	if (connect(fd, sa, sizeof(d->at)) < 0 && errno == ECONNREFUSED)
-		unlink(d->at.sun_path);
-	if (bind(fd, sa, sizeof(d->at)) < 0)
-		return -errno;
-	return chmod(d->at.sun_path, MODE) < 0 || listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
 /* Opens the file of `fd` once more. flock() locks belong to an open file description: if QEMU
@@ -199,13 +180,13 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 	if (d == NULL)
 		return;
 	doorbell_close_connection(d);
-	if (d->listen_fd >= 0)
+	if (d->listen_fd >= 0) {
+		unlink(d->cfg.path);
 		close(d->listen_fd);
+	}
 	if (d->memory >= 0)
 		close(d->memory);
 	doorbell_close(d->wakes, d->cfg.nvectors);
-	if (d->at.sun_path[0] != '\0')
-		unlink(d->at.sun_path);
 	free(d);
 }
 
@@ -333,50 +314,41 @@ doorbell_resume(struct gw_doorbell *d)
 	doorbell_forget(d);
 }
 
-/* Opens what a machine without a QEMU has. Returns 0 or -errno. */
+/* Opens what a machine without a QEMU has. Returns 0, or -errno with a sentence. */
 static int
-doorbell_open(struct gw_doorbell *d)
+doorbell_open(struct gw_doorbell *d, char *err, size_t errlen)
 {
 	int rc = doorbell_eventfds(d->wakes, d->cfg.nvectors);
 
 	d->memory = doorbell_reopen(d->cfg.memory);
-	if (rc < 0 || d->memory < 0)
-		return SK_MIN(rc, d->memory);
-	if (strlen(d->cfg.path) >= sizeof(d->at.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(d->at.sun_path, d->cfg.path);
-	return doorbell_listen_at(d);
+	rc = SK_MIN(rc, d->memory);
+	if (rc < 0) {
+		snprintf(err, errlen, "no descriptors for the doorbell socket %s: %s", d->cfg.path,
+			strerror(-rc));
+		return rc;
+	}
+	d->listen_fd = sk_listen(d->cfg.path, SOCK_STREAM, "", MODE, err, errlen);
+	return SK_MIN(d->listen_fd, 0);
 }
 
 struct gw_doorbell *
 gw_doorbell_create(const struct gw_doorbell_config *cfg, char *err, size_t errlen)
 {
 	struct gw_doorbell *d = calloc(1, sizeof(*d));
-	int rc = -ENOMEM;
 
-	if (d != NULL) {
-		*d = (struct gw_doorbell){.cfg = *cfg,
-			.listen_fd = -1,
-			.memory = -1,
-			.fd = -1,
-			.ring = -1,
-			.at.sun_family = AF_UNIX};
-		memset(d->wakes, -1, sizeof(d->wakes));
-		memset(d->vectors, -1, sizeof(d->vectors));
-		rc = doorbell_open(d);
+	if (d == NULL) {
+		snprintf(err, errlen, "no memory for the doorbell socket %s", cfg->path);
+		return NULL;
 	}
-	if (rc == 0) {
-		doorbell_resume(d);
-		return d;
-	}
-	snprintf(err, errlen, "the doorbell socket %s cannot be created: %s", cfg->path,
-		strerror(-rc));
-	if (d != NULL) {
-		/* A file that exists at the path is not this gw_doorbell's to remove. */
-		d->at.sun_path[0] = '\0';
+	*d = (struct gw_doorbell){.cfg = *cfg, .listen_fd = -1, .memory = -1, .fd = -1, .ring = -1};
+	memset(d->wakes, -1, sizeof(d->wakes));
+	memset(d->vectors, -1, sizeof(d->vectors));
+	if (doorbell_open(d, err, errlen) < 0) {
 		gw_doorbell_destroy(d);
+		return NULL;
 	}
-	return NULL;
+	doorbell_resume(d);
+	return d;
 }
 
 /* Reads the eventfd. Returns how often it was written to since the last call. */

@@ -30,7 +30,7 @@ struct gw_keeper {
 };
 
 struct gw_doorbell_config {
-	const char *path; /* of the socket */
+	const char *path; /* of the socket; outlives the gw_doorbell */
 	const char *name; /* of the machine */
 	int memory;       /* remains the caller's */
 	/* The vectors of the guest's device that are used, up to SHM_BAR_SLOTS. */

@@ -70,7 +70,7 @@ name_take(const char *from, const char *path, int type, char *err, size_t errlen
 			return -EEXIST;
 		}
 		if (somebody_listens(&un, type)) {
-			snprintf(err, errlen, "another saker listens at %s", path);
+			snprintf(err, errlen, "another process listens at %s", path);
 			return -EADDRINUSE;
 		}
 	}
@@ -192,8 +192,8 @@ sk_listen(const char *path, int type, const char *group, uint32_t mode, char *er
 		snprintf(err, errlen, "cannot create a socket: %s", strerror(-rc));
 		return rc;
 	}
-	/* A process that waits for the file, and a saker that finds it, may connect at once: the
-	 * file gets its name when the socket listens. */
+	/* A process that waits for the file may connect at once, and another saker that finds it
+	 * asks whether a process listens: the file gets its name when the socket listens. */
 	rc = listen_open(fd, &un, path, gid, mode, err, errlen);
 	if (rc == 0) {
 		rc = name_take(un.sun_path, path, type, err, errlen);

@@ -30,7 +30,7 @@ Test(base_listen, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_repl
 	cr_assert_eq(stat(path, &st), 0);
 	cr_assert_eq(st.st_mode & 0777, 0660);
 	cr_assert_eq(sk_listen(path, SOCK_SEQPACKET, "", 0660, err, sizeof(err)), -EADDRINUSE);
-	cr_assert_not_null(strstr(err, "another saker listens"), "%s", err);
+	cr_assert_not_null(strstr(err, "another process listens"), "%s", err);
 	close(fd); /* a saker that dies leaves the file */
 	fd = sk_listen(path, SOCK_SEQPACKET, "", 0660, err, sizeof(err));
 	cr_assert_geq(fd, 0, "%s", err);
