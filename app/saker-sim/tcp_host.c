@@ -116,7 +116,7 @@ tcp_host_rec_free(void *ctx, struct tcp_rec *chain)
 }
 
 static struct tcp_rec *
-tcp_host_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+tcp_host_rec_split(void *ctx, struct tcp_conn *conn, struct tcp_rec *rec, uint32_t at)
 {
 	struct tcp_host *t = ctx;
 	struct tcp_rec *rest = sim_tcp_rec_new(t, rec->owner);

@@ -587,6 +587,8 @@ int eng_telemetry_register(struct eng *e);
 		"a connect request timed out: its listener did not answer")                        \
 	X(ENG_CONN_SHARE, SK_WARNING,                                                              \
 		"a connection was refused: its user holds its share of a transport stage's")       \
+	X(ENG_CUT_SHARE, SK_NOTICE,                                                                \
+		"TCP did not cut a record: its user's cuts hold their share of the send mbufs")    \
 	X(ENG_LEFT_SHARE, SK_WARNING,                                                              \
 		"a connection was reset instead of left: its user has left too many records")      \
 	X(ENG_HOST_REFUSED, SK_NOTICE,                                                             \

@@ -188,7 +188,7 @@ tcp_seg_cuts_full(const struct tcp_conn *c)
 static bool
 split_record(struct tcp_conn *c, struct tcp_rec *r, uint32_t seq, uint32_t at)
 {
-	struct tcp_rec *next = r->next, *rest = c->s->ops.rec_split(c->s->ctx, r, at);
+	struct tcp_rec *next = r->next, *rest = c->s->ops.rec_split(c->s->ctx, c, r, at);
 
 	if (rest == NULL)
 		return false;

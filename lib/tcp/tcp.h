@@ -144,10 +144,11 @@ struct tcp_ops {
 	/* Gives a chain of records back to the owner: the peer acknowledged them, or the connection
 	 * ended. */
 	void (*rec_free)(void *ctx, struct tcp_rec *chain);
-	/* Cuts `rec` at byte `at`: sets rec->len to `at` and returns a new record with the other
-	 * bytes, whose `next` TCP sets. TCP frees both records separately. Returns NULL without
-	 * memory; TCP tries again later. */
-	struct tcp_rec *(*rec_split)(void *ctx, struct tcp_rec *rec, uint32_t at);
+	/* Cuts `rec`, a record of `conn`, at byte `at`: sets rec->len to `at` and returns a new
+	 * record with the other bytes, whose `next` TCP sets. TCP frees both records separately.
+	 * Returns NULL without memory; TCP tries again later. */
+	struct tcp_rec *(*rec_split)(
+		void *ctx, struct tcp_conn *conn, struct tcp_rec *rec, uint32_t at);
 	void (*event)(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
 	/* Reports a new connection, and the end of one: the owner keeps its table of tuples by
 	 * these. `l` is the listener that received the SYN, or NULL after tcp_connect(). */

@@ -128,7 +128,7 @@ on_rec_free(void *ctx, struct tcp_rec *chain)
 }
 
 static struct tcp_rec *
-on_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+on_rec_split(void *ctx, struct tcp_conn *c, struct tcp_rec *rec, uint32_t at)
 {
 	CLAIM(at > 0 && at < rec->len);
 	return tcp_end_rec_split(&w.recs, rec, at);

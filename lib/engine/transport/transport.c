@@ -44,23 +44,27 @@
  * again: a crowded processor delays the loop, which is no delay of the network. */
 #define WOKEN_NS 1000000u
 
-/* Refuses a cut when the live ones hold an ENG_CUTS_PART-th of the pool: it also supplies the
- * headers of all frames of the stage, and peers decide how much TCP cuts. */
+/* Returns the user that pays for what a TCP connection causes. */
+static uint32_t
+transport_user_of(const struct tcp_conn *conn)
+{
+	const struct eng_conn *c = tcp_user(conn);
+	struct eng_left left;
+
+	if (eng_conn_left(conn, &left))
+		return left.user;
+	return c != NULL ? c->user : SK_USER_INSTANCE;
+}
+
 static struct tcp_rec *
-transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+transport_rec_split(void *ctx, struct tcp_conn *conn, struct tcp_rec *rec, uint32_t at)
 {
 	struct eng_transport *t = ctx;
-	struct tcp_rec *rest;
+	struct tcp_rec *rest =
+		eng_cuts_split(&t->cuts, transport_user_of(conn), t->now, t->tx_pool, rec, at);
 
-	if (t->ncuts - t->cuts_back.n >= t->e->cfg.limits.tx_mbufs / ENG_CUTS_PART) {
-		sk_count(t->counters, ENG_TX_NO_MBUF);
-		return NULL;
-	}
-	rest = eng_rec_split(t->tx_pool, rec, at);
 	if (rest == NULL)
-		return NULL;
-	*eng_rec_returned(rest) = &t->cuts_back;
-	t->ncuts++;
+		sk_count(t->counters, ENG_CUT_SHARE);
 	return rest;
 }
 
@@ -173,6 +177,8 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	if (t->recorder == NULL || t->conns == NULL || t->notices == NULL || create_pools(t) != 0 ||
 		eng_share_init(&t->conn_share, &e->cfg.limits, tc->max_conns, 1) != 0 ||
 		eng_share_init(&t->left_share, &e->cfg.limits, left, 1) != 0 ||
+		eng_cuts_init(&t->cuts, &e->cfg.limits, e->cfg.limits.tx_mbufs / ENG_CUTS_PART,
+			now) != 0 ||
 		eng_tuples_create(t, tuples) != 0 || create_stacks(t, now) != 0) {
 		eng_transport_destroy(t);
 		goto no_memory;
@@ -274,6 +280,7 @@ eng_transport_destroy(struct eng_transport *t)
 	eng_tuples_destroy(t);
 	sk_share_fini(&t->conn_share);
 	sk_share_fini(&t->left_share);
+	eng_cuts_fini(&t->cuts);
 	eng_pool_free(t->rx_pool);
 	eng_pool_free(t->tx_pool);
 	sk_mem_free(t->conns, t->nconns * sizeof(t->conns[0]));

@@ -16,6 +16,7 @@
 #include "../../tcp/tcp.h"
 #include "../../wire/plain.h"
 #include "../common/mbuf.h"
+#include "cuts.h"
 #include "lports.h"
 #include "transport.h"
 
@@ -213,9 +214,8 @@ struct eng_transport {
 	/* Header mbufs of tx_pool whose cache lines are being prefetched; not reset yet. */
 	struct rte_mbuf *spare[ENG_SPARE];
 	uint32_t spare_in, spare_out;
-	uint32_t ncuts;                /* mbufs of tx_pool that became rests of cut records */
-	struct eng_returned cuts_back; /* and those of them that were freed */
-	uint16_t loop_port; /* the number of ports: the index after that of the last one */
+	struct eng_cuts cuts; /* mbufs of tx_pool that are rests of cut records */
+	uint16_t loop_port;   /* the number of ports: the index after that of the last one */
 	uint32_t loop_head, loop_tail;
 	struct rte_mbuf *loop[ENG_LOOP_QUEUE];
 	/* Other stages */

@@ -201,61 +201,6 @@ Test(engine_transport, rejected_connection_ends_within_a_minute)
 	pair_end(&w.pair);
 }
 
-/* Frees the frames that wait for B, whose stage does not run. */
-static void
-lose_frames(struct world *w)
-{
-	struct rte_mbuf *m[64];
-	unsigned n;
-
-	while ((n = rte_eth_rx_burst(w->pair.port[SIDE_B], 0, m, 64)) > 0)
-		rte_pktmbuf_free_bulk(m, n);
-}
-
-/* Sends records of 1400 bytes from A, of which TCP cuts each for a peer with an MTU of 1280. */
-static void
-send_long(struct world *w, uint32_t conn, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		send_bytes(w, SIDE_A, conn, (uint8_t)(1400 * i), 1400);
-}
-
-/* The peer acknowledges nothing more, with a large congestion window. */
-Test(engine_transport, cuts_of_records_leave_mbufs_for_headers)
-{
-	struct eng_transport *t;
-	struct world w;
-	uint32_t conn[2], most;
-
-	pair_init(&w.pair);
-	w.pair.cfg[SIDE_A].limits.tx_mbufs = 512;
-	w.pair.cfg[SIDE_B].ports[0].mtu = 1280;
-	world_start(&w);
-	connect_both(&w, conn);
-	t = w.pair.e[SIDE_A]->transports[0];
-	most = 512 / ENG_CUTS_PART;
-	for (unsigned i = 0; i < 6; i++) {
-		send_long(&w, conn[SIDE_A], 100);
-		expect_bytes(&w, SIDE_B, conn[SIDE_B], 0, 100 * 1400);
-	}
-	w.still = true;
-	send_long(&w, conn[SIDE_A], 200);
-	for (unsigned i = 0; i < 100; i++) {
-		turn(&w);
-		lose_frames(&w);
-		cr_assert_leq(t->ncuts - t->cuts_back.n, most);
-	}
-	cr_assert_eq(t->ncuts - t->cuts_back.n, most);
-	cr_assert_geq(rte_mempool_avail_count(t->tx_pool) + eng_tx_spares(t), 512 - most);
-	w.still = false;
-	expect_bytes(&w, SIDE_B, conn[SIDE_B], 0, 200 * 1400);
-	for (unsigned i = 0; i < 100; i++)
-		turn(&w);
-	cr_assert_eq(t->ncuts, t->cuts_back.n);
-	close_both(&w, conn);
-	pair_end(&w.pair);
-}
-
 /* A connection ends before it is bound: the engine stage that it is bound to receives ENG_E_CLOSED,
  * and the index is free only after that. */
 Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)

@@ -24,6 +24,7 @@ void
 world_start(struct world *w)
 {
 	w->deaf = w->still = false;
+	w->user = SK_USER_INSTANCE;
 	pair_start(&w->pair);
 	w->now = eng_clock(); /* not before the time at which the stages' wheels begin */
 }
@@ -90,6 +91,7 @@ connect_from(struct world *w, int side, const char *to)
 
 	m = (struct eng_ctl){
 		.type = ENG_CT_CONNECT, .cookie = 77, .connect.offer = offer, .private_len = 5};
+	m.user = w->user;
 	m.connect.tuple.raddr = pair_addr(to);
 	m.connect.tuple.rport = PORT;
 	memcpy(m.private_data, "hello", 5);

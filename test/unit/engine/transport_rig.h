@@ -20,6 +20,7 @@ struct world {
 	uint64_t now;     /* ns */
 	bool deaf;        /* side A receives no frames */
 	bool still;       /* side B does not run */
+	uint16_t user;    /* of the connections that A opens */
 };
 
 extern const struct eng_offer offer; /* the offer of both sides */

@@ -207,7 +207,7 @@ on_rec_free(void *ctx, struct tcp_rec *chain)
 }
 
 static struct tcp_rec *
-on_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+on_rec_split(void *ctx, struct tcp_conn *c, struct tcp_rec *rec, uint32_t at)
 {
 	struct vw_end *e = ctx;
 
