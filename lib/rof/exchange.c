@@ -74,7 +74,7 @@ static void
 take_terms(struct rofx *x)
 {
 	x->psp = x->agreed->psp;
-	x->rx_spi = x->agreed->rx.spi;
+	x->rx_spi = x->was_spi = x->agreed->rx.spi;
 	x->tx_spi = x->agreed->tx.spi;
 }
 
@@ -330,9 +330,10 @@ on_rekey(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 static int
 on_rekeyed(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	if (f->spi != x->rx_spi)
+	if (f->spi != x->rx_spi && f->spi != x->was_spi)
 		return rofx_fail(x, ROFX_UNEXPECTED);
-	if (!x->rekeying) /* the answer to a REKEY that was repeated */
+	/* The answer to a REKEY that was repeated may arrive when the next change is under way. */
+	if (!x->rekeying || f->spi != x->rx_spi)
 		return 0;
 	x->rekeying = false;
 	rofx_unqueue(x, ROFX_F_REKEY); /* it waits to be repeated */

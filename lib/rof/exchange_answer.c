@@ -364,6 +364,7 @@ rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa)
 	*x->ours = *sa;
 	if (rofx_send_rekey(x) != 0)
 		return exchange_answer_no_room(x);
+	x->was_spi = x->rx_spi;
 	x->rx_spi = sa->spi;
 	x->rekeying = true;
 	if (!x->finished) /* else the peer must answer END before */

@@ -177,6 +177,7 @@ struct rofx {
 	uint16_t out_len;     /* bytes of frames in `out` */
 	uint32_t id, peer_id; /* the names of the exchange at this side and at the peer */
 	uint32_t rx_spi, tx_spi;
+	uint32_t was_spi; /* rx_spi before the last change of keys */
 	uint64_t deadline, reply_ns;
 	struct rofx_startup *su;    /* NULL after rofx_trim() */
 	struct rofx_agreed *agreed; /* NULL after rofx_trim() */

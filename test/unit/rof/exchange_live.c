@@ -431,6 +431,34 @@ Test(exchange_live, a_lost_rekeyed_is_repeated)
 	rekey_over_two_carriers(true);
 }
 
+/* A peer that answers each copy of a REKEY: the last answer may arrive after the next REKEY. */
+Test(exchange_live, a_repeated_rekeyed_does_not_answer_the_next_rekey)
+{
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+	uint8_t first[256];
+	size_t n;
+
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(lone_rekeyed(p.b), 0);
+	n = lone_output(p.b, first, sizeof(first));
+	cr_assert_eq(lone_input(p.a, 0, first, n), n);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEYED);
+	cr_assert_eq(lone_input(p.a, 0, first, n), n);
+	sa.spi = 0x78;
+	cr_assert_eq(lone_rekey(p.a, 0, &sa), 0);
+	cr_assert_eq(lone_input(p.a, 0, first, n), n, "%d", lone_why(p.a));
+	cr_assert_eq(lone_event(p.a), ROFX_EV_NONE);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(lone_rekeyed(p.b), 0);
+	xp_run(&p);
+	cr_assert_eq(lone_event(p.a), ROFX_EV_REKEYED);
+	cr_assert_eq(lone_agreed(p.b)->tx.spi, 0x78);
+}
+
 Test(exchange_live, a_lost_end_is_repeated)
 {
 	uint8_t lost[256];
