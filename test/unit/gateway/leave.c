@@ -29,6 +29,7 @@ speaks_falcon(struct eng_config *c)
 {
 	c->falcon.enabled = true;
 	c->falcon.psps = 1u << PSP_NO_CRYPTO;
+	c->falcon.control_idle_ns = 100000000; /* a carrier that is idle counts as an object */
 }
 
 static void
