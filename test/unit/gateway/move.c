@@ -163,7 +163,7 @@ Test(bar_move, a_thread_that_writes_meanwhile_loses_nothing)
 	rig_start(&r);
 	prog_open(&r, &here);
 	pthread_create(&thread, NULL, count_up, p + PAGE);
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0; i < 50; i++) {
 		cr_assert_eq(
 			saker_mr_create(here.pd, p, 4 * PAGE, ACCESS, &mr), 0, "%s", saker_error());
 		cr_assert_eq(saker_mr_destroy(mr), 0);
