@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../../../lib/base/mem.h"
 #include "../../../lib/engine/transport/falcon/falcon_priv.h"
 #include "falcon_rig.h"
 
@@ -522,5 +523,90 @@ Test(engine_falcon_carrier, a_client_with_many_requests_holds_up_no_other)
 	cr_assert_leq(n, 32768 / 600 + 2, "%u requests came before it", n - 1);
 	cr_assert_geq(n, 20, "no requests waited");
 	frig_client_end(&other);
+	frig_stop();
+}
+
+/* ---- Turns ---- */
+
+#define STRAYS 91 /* in a slice */
+
+/* Returns `n` slices of frames that name no exchange: a REJECT of a request that does not exist. */
+static struct tcp_slice *
+strays(int node, unsigned n)
+{
+	static const uint8_t frame[16] = {2, 4, 0, 4, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 5};
+	struct tcp_slice *chain = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(stage_of(node)->rx_pool);
+		struct tcp_slice *s;
+
+		cr_assert_not_null(m);
+		for (unsigned k = 0; k < STRAYS; k++)
+			memcpy(rte_pktmbuf_append(m, sizeof(frame)), frame, sizeof(frame));
+		s = eng_slices(m, 0, STRAYS * sizeof(frame));
+		s->next = chain;
+		chain = s;
+	}
+	return chain;
+}
+
+static uint64_t
+unknown(int node)
+{
+	return frig_count(node, "rofx", "ROFX_UNKNOWN");
+}
+
+/* A segment of small frames costs about as much as hundreds of packets. */
+Test(engine_falcon_carrier, the_frames_of_a_turn_are_bounded)
+{
+	uint64_t before, most = 0;
+	struct eng_conn *c;
+
+	frig_start(NULL);
+	frig_connect();
+	c = carrier_of(1);
+	cr_assert(eng_falcon_carrier_deliver(stage_of(1), c, strays(1, 20)));
+	most = unknown(1);
+	cr_assert_not(eng_falcon_carrier_deliver(stage_of(1), c, NULL), "it is to wait");
+	while (unknown(1) < 20 * STRAYS) {
+		before = unknown(1);
+		frig_turn();
+		cr_assert_gt(unknown(1), before);
+		most = SK_MAX(most, unknown(1) - before);
+	}
+	cr_assert_leq(most, 2 * STRAYS, "%lu frames in a turn", most);
+	frig_connect();
+	frig_works();
+	frig_stop();
+}
+
+/* The peer closes the carrier behind frames that wait, and no frame is lost. */
+Test(engine_falcon_carrier, a_fin_waits_for_the_frames_before_it)
+{
+	struct eng_conn *c;
+
+	frig_start(NULL);
+	frig_connect();
+	c = carrier_of(1);
+	cr_assert(eng_falcon_carrier_deliver(stage_of(1), c, strays(1, 20)));
+	eng_conn_peer_fin(stage_of(1), c);
+	cr_assert_eq(c->state, ECONN_CARRIER);
+	frig_turns(100);
+	cr_assert_eq(unknown(1), 20 * STRAYS);
+	frig_works();
+	frig_stop();
+}
+
+/* A carrier that ends returns the mbufs of frames that wait. */
+Test(engine_falcon_carrier, frames_that_wait_are_freed_with_their_carrier)
+{
+	frig_start(NULL);
+	frig_connect();
+	cr_assert(eng_falcon_carrier_deliver(stage_of(1), carrier_of(1), strays(1, 20)));
+	tcp_abort(carrier_of(1)->tcp, frig.now);
+	frig_turns(100);
+	cr_assert_lt(unknown(1), 20 * STRAYS);
+	frig_works();
 	frig_stop();
 }

@@ -131,6 +131,7 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	TAILQ_INIT(&f->free);
 	TAILQ_INIT(&f->busy);
 	TAILQ_INIT(&f->waiting);
+	TAILQ_INIT(&f->behind);
 	f->index = t->index;
 	eng_falcon_hosts_init(f, now);
 	f->tls_from = SK_NEVER;
@@ -241,6 +242,7 @@ falcon_link_poll(struct eng_transport *t, uint64_t now)
 	bool turn = !TAILQ_EMPTY(&f->waiting) && eng_falcon_turn(t, now);
 	unsigned n;
 
+	turn |= eng_falcon_frames_turn(t);
 	if (!TAILQ_EMPTY(&f->turns) || now >= f->hosts_due)
 		turn |= eng_falcon_hosts_poll(t, now);
 	if (!TAILQ_EMPTY(&f->busy))
@@ -261,7 +263,8 @@ falcon_link_deadline(const struct eng_transport *t)
 
 	uint64_t due = SK_MIN(f->due, f->hosts_due);
 
-	if (f->work || !TAILQ_EMPTY(&f->busy) || !TAILQ_EMPTY(&f->turns) || f->tls_from != SK_NEVER)
+	if (f->work || !TAILQ_EMPTY(&f->busy) || !TAILQ_EMPTY(&f->turns) ||
+		!TAILQ_EMPTY(&f->behind) || f->tls_from != SK_NEVER)
 		return 0;
 	return TAILQ_EMPTY(&f->waiting) ? due : SK_MIN(due, f->tls_at);
 }

@@ -143,6 +143,9 @@ eng_falcon_carrier_free(struct eng_transport *t, struct eng_falcon_carrier *k, i
 	struct eng_falcon_host *h = k->host;
 
 	eng_falcon_tls_forget(f, k);
+	if (k->rest != NULL)
+		TAILQ_REMOVE(&f->behind, k, later);
+	eng_slice_free(k->rest);
 	TAILQ_REMOVE(&h->carriers, k, of_host);
 	if (k->counted)
 		eng_falcon_add(&f->nstarting, -1);
@@ -218,6 +221,8 @@ eng_falcon_carrier_fin(struct eng_transport *t, struct eng_conn *c)
 {
 	struct eng_falcon_carrier *k = eng_falcon_carrier_of(c);
 
+	if (k->rest != NULL) /* frames before the FIN wait for a turn */
+		return;
 	if (!k->up) {
 		carrier_failed(t, k, ROFX_CLOSED);
 		return;
@@ -322,22 +327,54 @@ carrier_advance(struct eng_transport *t, struct eng_falcon_carrier *k)
 	carrier_arm(t, k);
 }
 
+/* Processes k->rest as far as this turn's frames go. Once this side has given the carrier up, it
+ * ignores the rest of the stream, but takes it: lib/tcp keeps a connection until its owner has all
+ * bytes. */
+static void
+carrier_take(struct eng_transport *t, struct eng_falcon_carrier *k)
+{
+	struct eng_falcon *f = eng_falcon_of(t);
+	bool over = k->c->pending & ECONN_P_ABORT;
+
+	while (k->rest != NULL && (over || eng_falcon_frames_left(f))) {
+		struct tcp_slice *s = k->rest;
+
+		k->rest = s->next;
+		s->next = NULL;
+		if (k->c->tcp != NULL)
+			tcp_consumed(k->c->tcp, s->len);
+		over = over || rofx_carrier_input(k->k, t->now, s->data, s->len) < 0;
+		eng_slice_free(s);
+	}
+	if (k->rest != NULL)
+		TAILQ_INSERT_TAIL(&f->behind, k, later);
+	if (!(k->c->pending & ECONN_P_ABORT))
+		carrier_advance(t, k);
+}
+
 bool
 eng_falcon_carrier_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
 {
 	struct eng_falcon_carrier *k = eng_falcon_carrier_of(c);
-	/* Once this side has given the carrier up, it ignores the rest of the stream. It must
-	 * accept the bytes: lib/tcp keeps a connection until its owner has all of them. */
-	bool over = c->pending & ECONN_P_ABORT;
 
-	if (!over && !eng_falcon_may(eng_falcon_of(t), k, false))
+	if (k->rest != NULL ||
+		(!(c->pending & ECONN_P_ABORT) && !eng_falcon_may(eng_falcon_of(t), k, false)))
 		return false;
-	for (const struct tcp_slice *s = chain; s != NULL; s = s->next) {
-		tcp_consumed(c->tcp, s->len);
-		over = over || rofx_carrier_input(k->k, t->now, s->data, s->len) < 0;
-	}
-	eng_slice_free(chain);
-	if (!(c->pending & ECONN_P_ABORT))
-		carrier_advance(t, k);
+	k->rest = chain;
+	carrier_take(t, k);
 	return true;
+}
+
+void
+eng_falcon_carrier_resume(struct eng_transport *t, struct eng_falcon_carrier *k)
+{
+	struct eng_conn *c = k->c;
+
+	carrier_take(t, k);
+	if (c->part != k || k->rest != NULL) /* it has ended, or waits again */
+		return;
+	if (c->fin)
+		eng_falcon_carrier_fin(t, c);
+	else if (c->tcp != NULL)
+		tcp_deliver_resume(c->tcp);
 }

@@ -40,7 +40,8 @@ static struct eng_falcon_conn *
 falcon_frames_begin(
 	struct eng_transport *t, struct eng_falcon_carrier *k, const struct rofx_frame *f)
 {
-	struct eng_falcon_conn *fc = eng_falcon_starting(k->host, rofx_frame_from(f));
+	struct eng_falcon_conn *fc =
+		eng_falcon_starting(eng_falcon_of(t), k->host, rofx_frame_from(f));
 	enum rofx_reason why = ROFX_NO_RESOURCE;
 
 	k->retired |= rofx_carrier_outdated(k->k, t->e->cfg.falcon.tls);
@@ -88,12 +89,13 @@ eng_falcon_frame(void *ctx, struct rofx_carrier *rk, const struct rofx_frame *f)
 	struct eng_falcon_conn *fc;
 
 	k->used_at = t->now;
+	eng_falcon_of(t)->nframes++;
 	if (rofx_frame_begins(f)) {
 		fc = falcon_frames_begin(t, k, f);
 		if (fc == NULL)
 			return;
 	} else if (rofx_frame_withdraws(f)) {
-		fc = eng_falcon_starting(k->host, rofx_frame_from(f));
+		fc = eng_falcon_starting(eng_falcon_of(t), k->host, rofx_frame_from(f));
 	} else {
 		fc = addressed(t, k, f);
 	}

@@ -126,11 +126,18 @@ eng_falcon_hosts_free(struct eng_falcon *f)
 
 /* ---- Connections ---- */
 
+/* Returns the bucket of a name, which the peer chooses. */
+static unsigned
+starting_bucket(const struct eng_falcon *f, uint32_t peer_id)
+{
+	return sk_siphash(&f->host_key, &peer_id, sizeof(peer_id)) % ENG_FALCON_BUCKETS;
+}
+
 static struct eng_falcon_members *
-host_list(struct eng_falcon_host *h, const struct eng_falcon_conn *fc)
+host_list(const struct eng_falcon *f, struct eng_falcon_host *h, const struct eng_falcon_conn *fc)
 {
 	if (fc->list == ENG_FALCON_STARTING)
-		return &h->starting[rofx_peer_id(fc->out.x) % ENG_FALCON_BUCKETS];
+		return &h->starting[starting_bucket(f, rofx_peer_id(fc->out.x))];
 	return fc->list == ENG_FALCON_LIVE ? &h->live : &h->asking;
 }
 
@@ -139,7 +146,7 @@ host_remove(struct eng_falcon *f, struct eng_falcon_conn *fc)
 {
 	struct eng_falcon_host *h = fc->host;
 
-	TAILQ_REMOVE(host_list(h, fc), fc, of_host);
+	TAILQ_REMOVE(host_list(f, h, fc), fc, of_host);
 	if (fc->list == ENG_FALCON_STARTING) {
 		h->nstarting--;
 		--*falcon_host_prefix(f, &h->raddr);
@@ -163,7 +170,7 @@ eng_falcon_join(struct eng_falcon *f, struct eng_falcon_host *h, struct eng_falc
 		host_remove(f, fc);
 	fc->host = h;
 	fc->list = (uint8_t)list;
-	TAILQ_INSERT_TAIL(host_list(h, fc), fc, of_host);
+	TAILQ_INSERT_TAIL(host_list(f, h, fc), fc, of_host);
 	if (list == ENG_FALCON_STARTING) {
 		h->nstarting++;
 		++*prefix;
@@ -190,11 +197,11 @@ eng_falcon_leave(struct eng_falcon *f, struct eng_falcon_conn *fc)
 }
 
 struct eng_falcon_conn *
-eng_falcon_starting(const struct eng_falcon_host *h, uint32_t peer_id)
+eng_falcon_starting(const struct eng_falcon *f, const struct eng_falcon_host *h, uint32_t peer_id)
 {
 	struct eng_falcon_conn *fc;
 
-	TAILQ_FOREACH (fc, &h->starting[peer_id % ENG_FALCON_BUCKETS], of_host)
+	TAILQ_FOREACH (fc, &h->starting[starting_bucket(f, peer_id)], of_host)
 		if (rofx_peer_id(fc->out.x) == peer_id)
 			return fc;
 	return NULL;

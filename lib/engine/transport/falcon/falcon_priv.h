@@ -127,6 +127,10 @@ struct eng_falcon_carrier {
 	bool waits;  /* in f->waiting */
 	bool begins; /* the turn is for the first message of an active carrier */
 	TAILQ_ENTRY(eng_falcon_carrier) next;
+	/* Turns of frames: what has arrived and waits for the next one, in f->behind then, or
+	 * NULL. */
+	struct tcp_slice *rest;
+	TAILQ_ENTRY(eng_falcon_carrier) later;
 };
 
 /* What a host's connections are visited for, some in a turn. */
@@ -225,8 +229,10 @@ struct eng_falcon {
 	unsigned index;                        /* of the stage */
 	uint32_t carriers;                     /* the number of the last one */
 	uint16_t per_prefix[ENG_FALCON_HOSTS]; /* starting exchanges, by their source prefix */
-	/* The carriers with work for TLS, in the order of its arrival. */
-	TAILQ_HEAD(eng_falcon_waiting, eng_falcon_carrier) waiting;
+	/* The carriers with work for TLS, in the order of its arrival, and those with frames for
+	 * the next turn. */
+	TAILQ_HEAD(eng_falcon_waiting, eng_falcon_carrier) waiting, behind;
+	uint32_t nframes;                          /* of all carriers, processed in this turn */
 	const struct eng_falcon_carrier *tls_turn; /* the one that may work for TLS now, or NULL */
 	/* When TLS last had a turn whose cost is not known yet (SK_NEVER: none), and when the next
 	 * turn may begin. */
@@ -374,7 +380,7 @@ void eng_falcon_list_ports(const struct eng_transport *t, struct rofx *x,
  * -errno. */
 int eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c);
 
-/* ---- falcon_turns.c: turns of TLS ---- */
+/* ---- falcon_turns.c: turns of TLS and of frames ---- */
 
 /* Removes a carrier that has ended from the queue. */
 void eng_falcon_tls_forget(struct eng_falcon *f, struct eng_falcon_carrier *k);
@@ -387,6 +393,11 @@ void eng_falcon_turn_over(struct eng_falcon *f, uint64_t now);
 /* Gives a turn to the carrier that has waited longest, if it is time. Returns whether there was
  * one. */
 bool eng_falcon_turn(struct eng_transport *t, uint64_t now);
+/* Returns whether a carrier may process one more frame in this turn of the stage. */
+bool eng_falcon_frames_left(const struct eng_falcon *f);
+/* Begins the frames of the stage's next turn: the carriers in f->behind go on, the first one that
+ * had to wait first. Returns whether there was one. */
+bool eng_falcon_frames_turn(struct eng_transport *t);
 
 /* ---- falcon_host.c ---- */
 
@@ -406,7 +417,8 @@ bool eng_falcon_join(struct eng_falcon *f, struct eng_falcon_host *h, struct eng
  * frames have been sent. */
 void eng_falcon_leave(struct eng_falcon *f, struct eng_falcon_conn *fc);
 /* Returns the passive connection whose request the peer has named so, or NULL. */
-struct eng_falcon_conn *eng_falcon_starting(const struct eng_falcon_host *h, uint32_t peer_id);
+struct eng_falcon_conn *eng_falcon_starting(
+	const struct eng_falcon *f, const struct eng_falcon_host *h, uint32_t peer_id);
 /* Gives the host a turn. */
 void eng_falcon_host_wake(struct eng_falcon *f, struct eng_falcon_host *h);
 
@@ -451,6 +463,9 @@ int eng_falcon_carrier_listen(struct eng_transport *t, struct eng_conn *c);
 void eng_falcon_carrier_begin(struct eng_transport *t, struct eng_falcon_carrier *k);
 bool eng_falcon_carrier_deliver(
 	struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
+/* Goes on with received bytes that had to wait for the next turn of frames. May free the
+ * carrier. */
+void eng_falcon_carrier_resume(struct eng_transport *t, struct eng_falcon_carrier *k);
 /* Passes what the carrier has to TCP. Returns 0 or -ENOMEM. */
 int eng_falcon_carrier_flush(struct eng_transport *t, struct eng_falcon_carrier *k);
 /* Returns whether TCP's queue has room for more frames. */

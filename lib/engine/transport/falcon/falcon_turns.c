@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * Turns of a stage's carriers.
+ *
  * Turns of TLS. A message of TLS's handshake costs as much time as hundreds of packets, and any
  * host can send one. So the carriers that have such work take turns: one in a turn of the stage,
  * first come, first served, and after each one TLS pauses for PAUSE times the time that it took.
  * TLS has at most the share 1 / (PAUSE + 1) of the lcore, however many carriers begin. The time
  * that it took is the time from the turn to the stage's next turn: an upper bound.
+ *
+ * Turns of frames. A frame has as few as 12 bytes, so a segment has many, and a full receive window
+ * has a hundred thousand. In a turn of the stage, all carriers together process FRAMES_TURN frames,
+ * and the rest of the segment in which that number is reached; bytes beyond them wait.
  */
 #include "../../../base/mem.h"
 #include "falcon_priv.h"
 
-#define PAUSE   3
-#define MOST_NS 2000000u /* a longer turn was interrupted: its time is not that of TLS */
+#define PAUSE       3
+#define FRAMES_TURN 64
+#define MOST_NS     2000000u /* a longer turn was interrupted: its time is not that of TLS */
 
 void
 eng_falcon_tls_forget(struct eng_falcon *f, struct eng_falcon_carrier *k)
@@ -65,4 +72,25 @@ eng_falcon_turn(struct eng_transport *t, uint64_t now)
 		tcp_deliver_resume(k->c->tcp);
 	f->tls_turn = NULL;
 	return true;
+}
+
+bool
+eng_falcon_frames_left(const struct eng_falcon *f)
+{
+	return f->nframes < FRAMES_TURN;
+}
+
+bool
+eng_falcon_frames_turn(struct eng_transport *t)
+{
+	struct eng_falcon *f = eng_falcon_of(t);
+	struct eng_falcon_carrier *k;
+	bool any = !TAILQ_EMPTY(&f->behind);
+
+	f->nframes = 0;
+	while (eng_falcon_frames_left(f) && (k = TAILQ_FIRST(&f->behind)) != NULL) {
+		TAILQ_REMOVE(&f->behind, k, later);
+		eng_falcon_carrier_resume(t, k);
+	}
+	return any;
 }
