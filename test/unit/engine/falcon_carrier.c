@@ -610,3 +610,41 @@ Test(engine_falcon_carrier, frames_that_wait_are_freed_with_their_carrier)
 	frig_works();
 	frig_stop();
 }
+
+/* Takes all mbufs of a pool. Returns their number. */
+static unsigned
+take_all(struct rte_mempool *mp, void **taken, size_t most)
+{
+	unsigned n = 0;
+
+	while (n < most && rte_mempool_get(mp, &taken[n]) == 0)
+		n++;
+	return n;
+}
+
+/* Nothing but the opening itself makes the peer send, so it has to leave when mbufs are free. */
+Test(engine_falcon_carrier, an_opening_that_finds_no_mbuf_leaves_later)
+{
+	static void *taken[65536];
+	struct saker_conn_param p = {0};
+	struct saker_listener *l;
+	unsigned n = 0;
+
+	frig_start(NULL);
+	l = frig_listen(1);
+	frig.n[0].qp = frig_qp(0, SAKER_FALCON);
+	frig_ask(&p);
+	frig.delay = true; /* the SYN is on its way */
+	frig_turns(20);
+	carrier_of(0);
+	frig.delay = false;
+	for (unsigned i = 0; i < 100; i++) { /* frames that leave return their mbufs */
+		n += take_all(stage_of(0)->tx_pool, &taken[n], SK_ARRAY_LEN(taken) - n);
+		frig_turn();
+	}
+	cr_assert_gt(frig_count(0, "eng", "ENG_TX_NO_MBUF"), 0);
+	rte_mempool_put_bulk(stage_of(0)->tx_pool, taken, n);
+	frig_event(1, SAKER_EV_CONNECT_REQUEST);
+	saker_unlisten(l);
+	frig_stop();
+}

@@ -289,7 +289,9 @@ eng_falcon_carrier_flush(struct eng_transport *t, struct eng_falcon_carrier *k)
 		struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
 		size_t n;
 
+		k->unsent = rec == NULL;
 		if (rec == NULL) {
+			sk_count(t->counters, ENG_TX_NO_MBUF);
 			eng_falcon_host_wake(eng_falcon_of(t), k->host);
 			return -ENOMEM;
 		}

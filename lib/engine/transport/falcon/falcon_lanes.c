@@ -248,7 +248,7 @@ eng_falcon_flush(struct eng_transport *t, struct eng_falcon_host *h)
 			stuck |= (uint16_t)(1u << lane);
 	}
 	TAILQ_FOREACH (k, &h->carriers, of_host)
-		if (k->up)
+		if (k->up || k->unsent)
 			eng_falcon_carrier_flush(t, k);
 }
 

@@ -121,6 +121,7 @@ struct eng_falcon_carrier {
 	bool up;          /* it was ready */
 	bool retired;     /* no exchange begins on it any more */
 	bool closing;     /* this side sends nothing any more */
+	bool unsent;      /* no mbuf was free for what it has to send */
 	bool counted;     /* in f->nstarting: a passive one before its first frame */
 	uint64_t used_at; /* of the last frame */
 	/* Turns of TLS. */
