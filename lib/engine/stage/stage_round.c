@@ -25,13 +25,17 @@
 
 enum { BYTES, MESSAGES }; /* indices of eng_round.price and paid */
 
-/* Returns the price of a unit in 2^-32 ns, for `rate` units per second on all stages together. */
+/* Returns the price of a unit in 2^-32 ns, for `rate` units per second on all stages together: at
+ * most 4.3 s, which a rate below 0.23 units per second and stage exceeds. */
 static uint64_t
 price_of(const struct eng_stage *s, uint64_t rate)
 {
 	unsigned __int128 price = ((unsigned __int128)SECOND_NS << 32) * s->e->cfg.nstages;
 
-	return rate == 0 ? 0 : (uint64_t)SK_MAX(price / rate, (unsigned __int128)1);
+	if (rate == 0)
+		return 0;
+	price = SK_MAX(price / rate, (unsigned __int128)1);
+	return (uint64_t)SK_MIN(price, (unsigned __int128)UINT64_MAX);
 }
 
 static void
