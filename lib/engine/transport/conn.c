@@ -51,15 +51,24 @@ conn_return_share(struct eng_transport *t, struct eng_conn *c)
 	c->counted = false;
 }
 
+/* Removes the connection from the list that it is in, if any. */
+static void
+conn_dequeue(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->queue == ECONN_Q_PENDING)
+		TAILQ_REMOVE(&t->pending, c, next);
+	else if (c->queue == ECONN_Q_NOTICE)
+		TAILQ_REMOVE(&t->unnoticed, c, next);
+	c->queue = ECONN_Q_NONE;
+}
+
 void
 eng_conn_put(struct eng_transport *t, struct eng_conn *c)
 {
 	if (eng_conn_alive(c) || c->notice_out || c->release_due || (c->pending & ECONN_P_NOTICE) ||
 		(c->state != ECONN_DEAD && c->state != ECONN_DRAIN))
 		return;
-	if (c->queued)
-		TAILQ_REMOVE(&t->pending, c, next);
-	c->queued = false;
+	conn_dequeue(t, c);
 	eng_startup_free(t, c);
 	conn_return_share(t, c);
 	c->pending = 0;
@@ -71,9 +80,11 @@ eng_conn_put(struct eng_transport *t, struct eng_conn *c)
 void
 eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what)
 {
-	if (!c->queued)
+	if (c->queue != ECONN_Q_PENDING) {
+		conn_dequeue(t, c);
 		TAILQ_INSERT_TAIL(&t->pending, c, next);
-	c->queued = true;
+		c->queue = ECONN_Q_PENDING;
+	}
 	c->pending |= what;
 }
 
@@ -191,7 +202,8 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 	if (c->link != NULL)
 		c->link->pending_first(t, c);
 	if (c->pending & ECONN_P_NOTICE) {
-		if (!eng_startup_send_notice(t, c))
+		/* Others that have waited for longer get the next notice. */
+		if (!TAILQ_EMPTY(&t->unnoticed) || !eng_startup_send_notice(t, c))
 			return false;
 		c->pending &= ~ECONN_P_NOTICE;
 	}
@@ -207,18 +219,36 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 }
 
 bool
+eng_conns_due(const struct eng_transport *t)
+{
+	return !TAILQ_EMPTY(&t->pending) || (t->nnotices > 0 && !TAILQ_EMPTY(&t->unnoticed));
+}
+
+bool
 eng_conns_pending(struct eng_transport *t)
 {
 	struct eng_conn *c, *next;
 	bool work = false;
 
+	while (t->nnotices > 0 && (c = TAILQ_FIRST(&t->unnoticed)) != NULL) {
+		conn_dequeue(t, c);
+		if ((c->pending & ECONN_P_NOTICE) && eng_startup_send_notice(t, c))
+			c->pending &= ~ECONN_P_NOTICE;
+		eng_conn_pend(t, c, 0);
+		work = true;
+	}
 	for (c = TAILQ_FIRST(&t->pending); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, next);
 		work |= conn_pending(t, c);
-		if (c->pending == 0 && c->queued) {
-			TAILQ_REMOVE(&t->pending, c, next);
-			c->queued = false;
+		if (c->queue != ECONN_Q_PENDING)
+			continue;
+		if (c->pending == 0) {
+			conn_dequeue(t, c);
 			eng_conn_put(t, c);
+		} else if (c->pending & ECONN_P_NOTICE) {
+			conn_dequeue(t, c);
+			TAILQ_INSERT_TAIL(&t->unnoticed, c, next);
+			c->queue = ECONN_Q_NOTICE;
 		}
 	}
 	return work;

@@ -122,7 +122,7 @@ eng_startup_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice)
 	if (c->tcp != NULL)
 		tcp_settled(c->tcp);
 	c->pending &= ~ECONN_P_NOTICE;
-	if (!eng_startup_send_notice(t, c))
+	if (!TAILQ_EMPTY(&t->unnoticed) || !eng_startup_send_notice(t, c))
 		eng_conn_pend(t, c, ECONN_P_NOTICE);
 }
 

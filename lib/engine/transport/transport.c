@@ -167,6 +167,7 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	t->to_control = e->rings.transport_control[index];
 	TAILQ_INIT(&t->free);
 	TAILQ_INIT(&t->pending);
+	TAILQ_INIT(&t->unnoticed);
 	sk_wheel_init(&t->wheel, now);
 	/* A closed connection keeps its index until no stage holds it, so there are more than TCP
 	 * can have at a time. */
@@ -480,7 +481,7 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 		work |= eng_handoff_rx(t);
 	for (unsigned k = 0; k < t->npacket_links && !is_behind(t, now); k++)
 		t->packet_links[k]->timers(t, now);
-	if (!TAILQ_EMPTY(&t->pending))
+	if (eng_conns_due(t))
 		work |= eng_conns_pending(t);
 	if (t->wheel.armed > 0)
 		work |= eng_startup_poll(t, now) > 0;
@@ -588,7 +589,7 @@ eng_transport_deadline(const struct eng_transport *t)
 {
 	uint64_t due = SK_MIN(tcp_stack_deadline(t->tcp), net_deadline(t->net));
 
-	if (t->loop_head != t->loop_tail || !TAILQ_EMPTY(&t->pending))
+	if (t->loop_head != t->loop_tail || eng_conns_due(t))
 		return 0;
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		due = SK_MIN(due, t->packet_links[k]->deadline(t));

@@ -78,6 +78,15 @@ enum eng_conn_pending {
 	ECONN_P_MOVED = 2048, /* call eng_conn_use_path(): the path leads to another interface */
 };
 
+/* The list of its stage that a connection is in. */
+enum eng_conn_queue {
+	ECONN_Q_NONE,
+	ECONN_Q_PENDING, /* t->pending: a turn tries its actions */
+	/* t->unnoticed: no message was free for its notice. What else is pending follows the
+	 * notice, so no turn visits it until a message is free. */
+	ECONN_Q_NOTICE,
+};
+
 /* The state that a connection needs only until it is bound, or until a responder may send. */
 struct eng_startup {
 	struct sk_timer timer;
@@ -109,7 +118,7 @@ struct eng_conn {
 	uint16_t pending;  /* enum eng_conn_pending */
 	uint16_t user;     /* of its listener, or of the active side */
 	uint16_t addr_sum; /* see eng_addr_sum() */
-	bool queued;       /* in t->pending */
+	uint8_t queue;     /* enum eng_conn_queue */
 	bool notice_out;   /* the control stage holds the connection's last notice */
 	bool release_due;  /* the engine stage has not sent ENG_T_RELEASE yet */
 	bool fin;          /* the peer's FIN has arrived */
@@ -122,7 +131,7 @@ struct eng_conn {
 	struct net_path path;
 	int error;                  /* -errno: why the connection ended; 0: orderly */
 	uint32_t noted;             /* number of its last event (flight.c); 0: none */
-	TAILQ_ENTRY(eng_conn) next; /* in t->pending or t->free */
+	TAILQ_ENTRY(eng_conn) next; /* in the list of `queue`, or in t->free */
 };
 _Static_assert(offsetof(struct eng_conn, path) == 64, "the cache lines that segments use");
 
@@ -202,7 +211,7 @@ struct eng_transport {
 	uint32_t nconns, nstartups, nused, fresh; /* conns[fresh..] have never been used */
 	struct sk_share conn_share;               /* of the TCP connections, by user */
 	struct sk_share left_share;               /* see eng_conn_leave() */
-	TAILQ_HEAD(eng_conns, eng_conn) free, pending;
+	TAILQ_HEAD(eng_conns, eng_conn) free, pending, unnoticed;
 	struct sk_wheel wheel; /* start-up timers */
 	/* Frames */
 	struct rte_mempool *rx_pool, *tx_pool;
@@ -417,6 +426,8 @@ void eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
  * takes those that lib/tcp still holds, too: lib/tcp keeps a connection until its owner has all
  * bytes. */
 void eng_conn_drain(struct eng_transport *t, struct eng_conn *c);
+/* Returns whether eng_conns_pending() has work. */
+bool eng_conns_due(const struct eng_transport *t);
 /* Queues the connection for eng_conns_pending(), with the bits `what` of enum eng_conn_pending. */
 void eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what);
 /* Adapts TCP to the interface that the path leads to: its MTU and its TSO. */

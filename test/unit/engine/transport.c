@@ -334,6 +334,43 @@ Test(engine_transport, connection_refused)
 	pair_end(&w.pair);
 }
 
+/* ---- Notices ---- */
+
+/* The control stage returns no message for a while. Turns do not visit the connections that wait
+ * for one, however many a peer opens, and the first one that waits gets the first message. */
+Test(engine_transport, connections_that_wait_for_a_notice_cost_no_turn)
+{
+	struct eng_transport *t;
+	struct world w;
+	struct eng_ctl *m;
+	unsigned n;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	listen_at(&w, SIDE_B);
+	t = w.pair.e[SIDE_B]->transports[0];
+	n = t->nnotices;
+	t->nnotices = 0;
+	for (uint32_t i = 0; i < 4; i++) {
+		connect_from(&w, SIDE_A, PAIR_ADDR_B);
+		for (unsigned k = 0; k < 200; k++)
+			turn(&w);
+	}
+	cr_assert(TAILQ_EMPTY(&t->pending));
+	cr_assert_not(eng_conns_due(t));
+	cr_assert_eq(t->nused, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		t->nnotices = 1;
+		m = expect(&w, SIDE_B, ENG_TC_REQUEST);
+		cr_assert_eq(m->conn, i);
+		cr_assert_eq(t->nnotices, 0);
+		cr_assert_null(heard(&w, SIDE_B));
+	}
+	cr_assert(TAILQ_EMPTY(&t->unnoticed));
+	t->nnotices = n;
+	pair_end(&w.pair);
+}
+
 /* ---- Shares ---- */
 
 /* Opens a listener of a user at B. */
