@@ -41,16 +41,6 @@ read_emit(struct iw_qp *q, const struct wire_read_request *rr)
 	iw_request_emit(q, RDMAP_READ_REQUEST, body, wire_read_request_emit(body, rr));
 }
 
-/* Returns whether a later element of the request fills the same region. */
-static bool
-sink_again(const struct iw_op *op)
-{
-	for (uint32_t i = op->sge + 1; i < op->wr.nsge; i++)
-		if (op->wr.sge[i].len > 0 && op->wr.sge[i].lkey == op->wr.sge[op->sge].lkey)
-			return true;
-	return false;
-}
-
 static void
 iw_tx_read_request_track(
 	struct iw_qp *q, const struct iw_op *op, const struct wire_read_request *rr, bool last)
@@ -70,7 +60,8 @@ iw_tx_read_request_track(
 		iw_sq_sample(q, e, op->taken);
 	if (iw_signaled(q, &op->wr))
 		e->flags |= IW_SQE_SIGNALED;
-	if (op->wr.opcode == RD_READ_INV && !sink_again(op))
+	/* The elements before it are in the same region. */
+	if (op->wr.opcode == RD_READ_INV && last && rr->len > 0)
 		e->flags |= IW_SQE_INV;
 }
 

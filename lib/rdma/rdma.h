@@ -340,8 +340,9 @@ enum rd_local_result {
 enum rd_local_result rd_local_step(const struct rd_ops *ops, void *ctx, const struct rd_qp *qp,
 	const struct rd_wr *wr, struct rd_local *l);
 
-/* Checks the local elements of a request: lkey, rights and bounds of each. *total: their length in
- * bytes. Returns RD_SUCCESS or the status of the completion. */
+/* Checks the local elements of a request: lkey, rights and bounds of each, and for RD_READ_INV that
+ * all are in one region. *total: their length in bytes. Returns RD_SUCCESS or the status of the
+ * completion. */
 enum rd_status rd_sges_check(const struct rd_ops *ops, const struct rd_qp *qp,
 	const struct rd_wr *wr, uint32_t need, uint64_t *total, struct rd_mr *mrs[RD_MAX_SGE]);
 

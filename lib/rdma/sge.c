@@ -15,6 +15,23 @@ element_check(const struct rd_ops *ops, const struct rd_qp *qp, const struct rd_
 	return RD_SUCCESS;
 }
 
+/* Returns whether all elements with bytes are in one region. */
+static bool
+one_region(const struct rd_wr *wr)
+{
+	const struct rd_sge *first = NULL;
+
+	for (unsigned i = 0; i < wr->nsge; i++) {
+		if (wr->sge[i].len == 0)
+			continue;
+		if (first == NULL)
+			first = &wr->sge[i];
+		if (wr->sge[i].lkey != first->lkey)
+			return false;
+	}
+	return true;
+}
+
 enum rd_status
 rd_sges_check(const struct rd_ops *ops, const struct rd_qp *qp, const struct rd_wr *wr,
 	uint32_t need, uint64_t *total, struct rd_mr *mrs[RD_MAX_SGE])
@@ -28,7 +45,7 @@ rd_sges_check(const struct rd_ops *ops, const struct rd_qp *qp, const struct rd_
 		*total = wr->inline_len;
 		return RD_SUCCESS;
 	}
-	if (wr->nsge > RD_MAX_SGE)
+	if (wr->nsge > RD_MAX_SGE || (wr->opcode == RD_READ_INV && !one_region(wr)))
 		return RD_LOC_QP_OP_ERR;
 	for (unsigned i = 0; i < wr->nsge; i++) {
 		enum rd_status s;

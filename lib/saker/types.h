@@ -23,7 +23,10 @@ enum rd_opcode {
 	RD_WRITE = 3,
 	RD_WRITE_IMM = 4,
 	RD_READ = 5,
-	RD_READ_INV = 6, /* invalidates the STag of the local sink when the Read is complete */
+	/* A Read that invalidates the STag of the local sink when it is complete. The elements with
+	 * bytes have the same lkey, else the Read completes with RD_LOC_QP_OP_ERR. Without bytes
+	 * it has no sink and invalidates nothing. */
+	RD_READ_INV = 6,
 	RD_CMP_SWAP = 7,
 	RD_FETCH_ADD = 8,
 	RD_IMM = 9,        /* immediate data alone (RFC 7306 6) */

@@ -21,13 +21,22 @@ static struct rd_mr *ma, *mb;
 static struct rd_mw *one, *two;
 
 static void
-start(void)
+start_with(uint16_t ord)
 {
-	pair_init(&p, NULL, 5);
+	struct iw_params params = end_params();
+
+	params.ord = ord;
+	pair_init(&p, &params, 5);
 	ma = end_mr(a, 0x7f0000001000, LEN, OWNER, 2, 1);
 	mb = end_mr(b, 0x10000, LEN, RD_ACC_LOCAL_WRITE | READ, 1, 2);
 	one = end_mw(a, RD_MW_TYPE_1);
 	two = end_mw(a, RD_MW_TYPE_2);
+}
+
+static void
+start(void)
+{
+	start_with(8);
 }
 
 static void
@@ -218,17 +227,20 @@ Test(rdmap_mw, a_local_invalidate_waits_for_the_read_that_fills_its_region)
 	finish();
 }
 
-/* Both elements of a Read with Invalidate are filled before their region is invalidated. */
-Test(rdmap_mw, a_read_with_invalidate_into_two_elements_of_a_region)
+/* Both elements of a Read with Invalidate are filled before their region is invalidated, also when
+ * the second one is checked again after the response for the first one. */
+static void
+two_elements(uint16_t ord, uint8_t flags)
 {
 	struct rd_mr *sink;
 	struct rd_wr *wr;
 
-	start();
+	start_with(ord);
 	sink = end_mr(a, 0x9000, 3000, RD_ACC_LOCAL_WRITE, 1, 3);
 	wr = end_post(a, RD_READ_INV, 1);
 	wr_sge(wr, sink, 0, 100);
 	wr_sge(wr, sink, 200, 100);
+	wr->flags |= flags;
 	wr->rkey = mb->stag;
 	wr->remote_addr = mb->base;
 	cr_assert(pair_run(&p));
@@ -236,6 +248,55 @@ Test(rdmap_mw, a_read_with_invalidate_into_two_elements_of_a_region)
 	cr_assert(a->nsend == 1 && a->send_wc[0].status == RD_SUCCESS);
 	same(sink, 0, 2, 0);
 	same(sink, 200, 2, 100);
+	finish();
+}
+
+Test(rdmap_mw, a_read_with_invalidate_into_two_elements_of_a_region)
+{
+	two_elements(8, 0);
+	two_elements(1, 0);
+	two_elements(8, RD_FENCE);
+}
+
+/* A Read Request has one sink (RFC 5040 4.4). */
+Test(rdmap_mw, a_read_with_invalidate_into_two_regions_is_refused)
+{
+	static const uint16_t ords[] = {8, 1};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct rd_mr *sink;
+		struct rd_wr *wr;
+
+		start_with(ords[i]);
+		sink = end_mr(a, 0x9000, 3000, RD_ACC_LOCAL_WRITE, 1, 3);
+		wr = end_post(a, RD_READ_INV, 1);
+		wr_sge(wr, ma, 0, 100);
+		wr_sge(wr, sink, 0, 100);
+		wr->rkey = mb->stag;
+		wr->remote_addr = mb->base;
+		cr_assert(pair_run(&p));
+		cr_assert_eq(a->nsend, 1);
+		cr_assert_eq(a->send_wc[0].status, RD_LOC_QP_OP_ERR, "ORD %u: %u", ords[i],
+			a->send_wc[0].status);
+		cr_assert_eq(a->rd.state, RD_QP_ERR);
+		cr_assert(ma->valid && sink->valid);
+		same(ma, 0, 1, 0);
+		same(sink, 0, 3, 0);
+		cr_assert(pair_fini(&p));
+	}
+}
+
+/* The lkey of an element without bytes is not checked, so nothing may happen to its region. */
+Test(rdmap_mw, a_read_with_invalidate_of_no_bytes_invalidates_nothing)
+{
+	struct rd_wr *wr;
+
+	start();
+	wr = end_post(a, RD_READ_INV, 1);
+	wr_sge(wr, ma, 0, 0);
+	cr_assert(pair_run(&p));
+	cr_assert(a->nsend == 1 && a->send_wc[0].status == RD_SUCCESS);
+	cr_assert(ma->valid);
 	finish();
 }
 

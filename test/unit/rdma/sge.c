@@ -82,6 +82,24 @@ Test(rdma_sge, a_request_beyond_the_limits_is_refused_before_it_is_read)
 	cr_assert_eq(total, RD_MAX_INLINE);
 }
 
+Test(rdma_sge, a_read_with_invalidate_has_its_elements_in_one_region)
+{
+	struct rd_wr wr = {.nsge = 2, .sge = {{0x1000, 5, 0}, {0x1000, 5, 1}}};
+	uint64_t total;
+
+	wr.opcode = RD_READ_INV;
+	cr_assert_eq(check(&wr, 0, &total), RD_LOC_QP_OP_ERR);
+	cr_assert_eq(total, 0);
+	wr = (struct rd_wr){.nsge = 4, .sge = {{0, 0, 7}, {0x1000, 5, 0}, {0, 0, 8}, {0x1005, 1}}};
+	wr.opcode = RD_READ_INV;
+	cr_assert_eq(check(&wr, 0, &total), RD_SUCCESS, "elements without bytes have no region");
+	cr_assert_eq(total, 6);
+	wr = (struct rd_wr){.nsge = 2, .sge = {{0, 0, 7}, {0, 0, 8}}};
+	wr.opcode = RD_READ_INV;
+	cr_assert_eq(check(&wr, 0, &total), RD_SUCCESS);
+	cr_assert_eq(total, 0);
+}
+
 Test(rdma_sge, states_have_names)
 {
 	cr_assert_str_eq(rd_qp_state_name(RD_QP_RESET), "reset");

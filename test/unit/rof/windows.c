@@ -138,3 +138,61 @@ Test(rof_windows, a_local_invalidate_waits_for_the_reads_before_it)
 	rd_mr_del(p.e[0].mrs, &mr);
 	stop();
 }
+
+/* Posts a Read with Invalidate of 6000 bytes into two elements, each in the region of its lkey. */
+static void
+read_inv(const struct rd_mr *first, const struct rd_mr *second, uint8_t flags)
+{
+	struct rd_wr *wr = end_msg(&p.e[0], RD_READ_INV, 0, 0x10000, 3000);
+
+	wr_sge(&p.e[0], wr, 0x12000, 3000);
+	wr->sge[0].lkey = first->stag;
+	wr->sge[1].lkey = second->stag;
+	wr->flags |= flags;
+	pair_run(&p, 100000000, pair_sent);
+	cr_assert_eq(p.e[0].nsend, 1);
+}
+
+static void
+two_elements(uint16_t ord, uint8_t flags)
+{
+	struct rd_extent x;
+	struct rd_mr mr;
+
+	start(ROF_ORDER_STRONG, RD_MW_TYPE_2);
+	p.e[0].rd.ord = ord;
+	memset(p.e[1].mem, 0x22, END_MEM);
+	end_region(&p.e[0], &mr, &x, 0x10000, 0x10000, 31);
+	read_inv(&mr, &mr, flags);
+	cr_assert_eq(p.e[0].send_wc[0].status, RD_SUCCESS);
+	cr_assert_not(mr.valid);
+	cr_assert_eq(p.e[0].mem[0x10000 + 2999], 0x22);
+	cr_assert_eq(p.e[0].mem[0x12000 + 2999], 0x22);
+	rd_mr_del(p.e[0].mrs, &mr);
+	stop();
+}
+
+Test(rof_windows, a_read_with_invalidate_into_two_elements_of_a_region)
+{
+	two_elements(16, 0);
+	two_elements(1, 0);
+	two_elements(16, RD_FENCE);
+}
+
+Test(rof_windows, a_read_with_invalidate_into_two_regions_is_refused)
+{
+	struct rd_extent x[2];
+	struct rd_mr mr[2];
+
+	start(ROF_ORDER_STRONG, RD_MW_TYPE_2);
+	memset(p.e[1].mem, 0x22, END_MEM);
+	for (unsigned i = 0; i < 2; i++)
+		end_region(&p.e[0], &mr[i], &x[i], 0x10000 + i * 0x2000, 0x2000, 31);
+	read_inv(&mr[0], &mr[1], 0);
+	cr_assert_eq(p.e[0].send_wc[0].status, RD_LOC_QP_OP_ERR);
+	cr_assert(mr[0].valid && mr[1].valid);
+	cr_assert_eq(p.e[0].mem[0x10000], 0x11, "nothing was read");
+	for (unsigned i = 0; i < 2; i++)
+		rd_mr_del(p.e[0].mrs, &mr[i]);
+	stop();
+}
