@@ -602,7 +602,9 @@ int saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, 
  * saker_ud_listen() does. */
 int saker_listen_v6only(struct saker *s, enum saker_space space, uint16_t port, uint32_t backlog,
 	const struct saker_conn_param *p, void *user, struct saker_listener **out);
-/* Ends a listener, and rejects the requests that wait for an answer. */
+/* Ends a listener, and rejects the requests that wait for an answer. The engine itself closes a
+ * listener whose address is removed from the configuration: no event reports that, and the program
+ * still has to end it. */
 int saker_unlisten(struct saker_listener *l);
 /* Returns `user` of saker_listen(). */
 void *saker_listener_user(const struct saker_listener *l);

@@ -116,8 +116,6 @@ Test(engine_change, a_refused_check_changes_nothing)
 
 Test(engine_change, listeners_at_a_removed_address_close_and_others_stay)
 {
-	struct shm_msg m = {0};
-
 	add_address("10.0.0.2");
 	cr_assert_eq(run(), 0);
 	cr_assert_eq(listen_on("10.0.0.1", 7), 0);
@@ -132,8 +130,94 @@ Test(engine_change, listeners_at_a_removed_address_close_and_others_stay)
 	cr_assert_eq(s->control->totals.listeners, 2);
 	cr_assert_eq(script_count(s, ENG_CT_UNLISTEN), SCRIPT_TRANSPORTS);
 	cr_assert_eq(listen_on("10.0.0.2", 10), -EADDRNOTAVAIL);
-	m.body.handle = 1;
-	cr_assert_eq(hand_do(&hand, &m, SHM_UNLISTEN), -EINVAL, "it is closed already");
+}
+
+/* Listens at a port of the only address, whose listener has handle 0, and removes the address. */
+static void
+close_by_change(void)
+{
+	cr_assert_eq(listen_on("10.0.0.1", 7), 0);
+	change.next.nifs = 0;
+	cr_assert_eq(run(), 0);
+	cr_assert_eq(change.result.listeners, 1);
+	script_turns(s, 4);
+}
+
+static uint32_t
+units(void)
+{
+	return s->control->share[CTL_POOL_LISTENER].held;
+}
+
+/* A second object of the client with that handle would get the events of the first one. */
+Test(engine_change, a_closed_listener_has_its_handle_until_its_client_frees_it)
+{
+	const uint32_t most = hand_client(&hand)->listeners.cap;
+	struct shm_msg m;
+
+	close_by_change();
+	cr_assert_eq(s->control->totals.listeners, 0);
+	for (uint16_t i = 1; i < most; i++) {
+		m = (struct shm_msg){.body.cm.lport = 100 + i};
+		cr_assert_eq(hand_do(&hand, &m, SHM_LISTEN), 0, "%s", m.body.text);
+		cr_assert_neq(m.body.cm.listener, 0);
+	}
+	m = (struct shm_msg){.body.cm.lport = 7};
+	cr_assert_eq(hand_do(&hand, &m, SHM_LISTEN), -EDQUOT);
+	cr_assert_eq(units(), most);
+	cr_assert_eq(hand_destroy(&hand, SHM_UNLISTEN, 0), 0);
+	cr_assert_eq(units(), most - 1);
+	cr_assert_eq(s->control->totals.listeners, most - 1);
+	cr_assert_eq(hand_destroy(&hand, SHM_UNLISTEN, 0), -EINVAL, "it is freed");
+	cr_assert_eq(script_count(s, ENG_CT_UNLISTEN), SCRIPT_TRANSPORTS);
+	m = (struct shm_msg){.body.cm.lport = 7};
+	cr_assert_eq(hand_do(&hand, &m, SHM_LISTEN), 0, "its port is free, too");
+	cr_assert_eq(m.body.cm.listener, 0);
+	cr_assert_eq(units(), most);
+}
+
+Test(engine_change, a_client_may_free_a_listener_that_a_change_is_closing)
+{
+	struct shm_msg m = {0};
+
+	s->hold = ENG_CT_UNLISTEN;
+	close_by_change();
+	cr_assert_eq(s->nheld, SCRIPT_TRANSPORTS);
+	hand_send(&hand, &m, SHM_UNLISTEN);
+	script_turns(s, 4);
+	cr_assert_not(hand_next(&hand, &m), "the transport stages still listen");
+	cr_assert_eq(hand_destroy(&hand, SHM_UNLISTEN, 0), -EINVAL, "once");
+	script_release(s, 0);
+	cr_assert(hand_next(&hand, &m));
+	cr_assert_eq(m.op, SHM_UNLISTEN);
+	cr_assert_eq(m.status, 0);
+	cr_assert_eq(units(), 0);
+	cr_assert_eq(script_count(s, ENG_CT_UNLISTEN), SCRIPT_TRANSPORTS);
+	cr_assert_not(hand_next(&hand, &m), "there is one reply");
+}
+
+Test(engine_change, a_closed_listener_ends_with_its_client)
+{
+	close_by_change();
+	cr_assert_eq(units(), 1);
+	cr_assert_eq(eng_control_detach(s->control, hand.number), 0);
+	script_turns(s, 100);
+	cr_assert(eng_control_client_gone(s->control, hand.number));
+	cr_assert_eq(units(), 0);
+	cr_assert_eq(s->control->totals.listeners, 0);
+}
+
+Test(engine_change, a_listener_that_a_change_is_closing_ends_with_its_client)
+{
+	s->hold = ENG_CT_UNLISTEN;
+	close_by_change();
+	cr_assert_eq(eng_control_detach(s->control, hand.number), 0);
+	script_turns(s, 100);
+	cr_assert_eq(units(), 1, "the transport stages still listen");
+	script_release(s, 0);
+	script_turns(s, 100);
+	cr_assert(eng_control_client_gone(s->control, hand.number));
+	cr_assert_eq(units(), 0);
 }
 
 Test(engine_change, a_listener_that_is_being_opened_closes_when_it_is_open)

@@ -75,6 +75,10 @@ end_listener(struct eng_control *c, struct ctl_client *cl, void *object)
 	struct cm_listener *l = object;
 	struct ctl_op *op = l->closing ? NULL : client_reap_quiet(c, cl);
 
+	if (l->closed) {
+		cm_listener_free(c, l);
+		return true;
+	}
 	if (op != NULL)
 		cm_listener_close(c, l, op);
 	return op != NULL || l->closing;

@@ -57,8 +57,10 @@ struct cm_listener {
 	struct shm_modes modes;    /* of the acceptances that leave them open */
 	struct shm_class class;    /* likewise */
 	uint32_t backlog, pending; /* requests: the limit, and those without an answer */
-	/* ENG_CT_UNLISTEN has been sent; all transport stages listen. */
-	bool closing, ready;
+	/* ENG_CT_UNLISTEN has been sent; all transport stages have listened; only the client's
+	 * table contains the listener. */
+	bool closing, ready, closed;
+	struct ctl_op *unlisten;          /* SHM_UNLISTEN, which waits for the transport stages */
 	LIST_ENTRY(cm_listener) by_port;  /* in c->ports */
 	LIST_HEAD(, cm_request) requests; /* that wait for the client's answer */
 };
@@ -124,7 +126,8 @@ struct cm_listener *cm_listener_of_service(
 /* Returns the listener with that listener number, or NULL. */
 struct cm_listener *cm_listener_find(const struct eng_control *c, uint32_t number);
 /* Begins to close a listener: sends ENG_CT_UNLISTEN to all transport stages and rejects the
- * requests that wait. `op` may be quiet. */
+ * requests that wait. If `op` is quiet, the listener of a live client stays in the client's table
+ * until SHM_UNLISTEN. */
 void cm_listener_close(struct eng_control *c, struct cm_listener *l, struct ctl_op *op);
 /* Frees a listener and sends no message. */
 void cm_listener_free(struct eng_control *c, struct cm_listener *l);

@@ -76,25 +76,45 @@ choose_port(struct eng_control *c, uint8_t space, const struct sk_addr *addr, bo
 	return 0;
 }
 
+/* Removes a listener from all that peers and other clients can reach. */
+static void
+listener_leave(struct eng_control *c, struct cm_listener *l)
+{
+	LIST_REMOVE(l, by_port);
+	ctl_table_del(&c->listeners, l->slot);
+	if (l->ready)
+		ctl_total(&c->totals.listeners, -1);
+	l->closed = true;
+}
+
 void
 cm_listener_free(struct eng_control *c, struct cm_listener *l)
 {
-	LIST_REMOVE(l, by_port);
+	if (!l->closed)
+		listener_leave(c, l);
 	ctl_table_del(&l->client->listeners, l->handle);
-	ctl_table_del(&c->listeners, l->slot);
 	ctl_give(c, l->client, CTL_POOL_LISTENER);
-	if (l->ready)
-		ctl_total(&c->totals.listeners, -1);
 	free(l);
 }
 
+/* No event reports that the control stage itself has closed a listener, so the client still has an
+ * object with that handle. The listener keeps the handle until the client frees it, since events
+ * for another listener with the same handle would reach the old object. */
 static void
 cm_listen_closed(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
-	cm_listener_free(c, op->object);
+	struct cm_listener *l = op->object;
+	struct ctl_op *unlisten = l->unlisten;
+
+	if (op->quiet && unlisten == NULL && l->client->phase == CTL_LIVE)
+		listener_leave(c, l);
+	else
+		cm_listener_free(c, l);
 	if (op->status < 0 && op->reply.op == SHM_LISTEN)
 		ctl_refuse(c, &op->reply, op->status, "a transport stage could not listen");
 	ctl_op_reply(c, op);
+	if (unlisten != NULL && unlisten != op)
+		ctl_op_reply(c, unlisten);
 }
 
 static void
@@ -257,11 +277,17 @@ cm_unlisten(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct cm_listener *l = ctl_table_get(&cl->listeners, m->body.handle);
 	struct ctl_op *op;
 
-	if (l == NULL || !l->ready || l->closing)
+	if (l == NULL || !l->ready || l->unlisten != NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no listener %u", m->body.handle);
+	if (l->closed) {
+		cm_listener_free(c, l);
+		return 0;
+	}
 	op = ctl_op_new(c, cl, m, l, cm_listen_closed);
 	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
-	cm_listener_close(c, l, op);
+	l->unlisten = op;
+	if (!l->closing)
+		cm_listener_close(c, l, op);
 	return CTL_LATER;
 }
