@@ -23,7 +23,7 @@
 static struct script *s;
 
 static void
-push_region(uint32_t id, uint32_t number)
+put_region(uint32_t id, uint32_t number)
 {
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
 
@@ -32,6 +32,12 @@ push_region(uint32_t id, uint32_t number)
 	in->region.number = number;
 	in->region.map = (struct eng_region){.base = (uint8_t *)0x1000, .size = 4096, .fd = -1};
 	ctl_inbox_push(s->control, in);
+}
+
+static void
+push_region(uint32_t id, uint32_t number)
+{
+	put_region(id, number);
 	script_turns(s, 4);
 }
 
@@ -132,6 +138,35 @@ Test(engine_attach, a_turn_handles_a_bounded_number_of_messages)
 		eng_control_poll(s->control, s->now);
 		cr_assert_eq(regions(), turn * CTL_INBOX);
 	}
+	leave(&c);
+	script_free(s);
+}
+
+/* The client learns the number of its region before the control stage does, when other messages
+ * wait there. */
+Test(engine_attach, a_command_waits_for_the_region_that_it_names)
+{
+	struct hand old, c;
+	struct shm_msg m = {.body.mr = {.access = RD_ACC_LOCAL_WRITE,
+				    .base = 0x1000,
+				    .len = 4096,
+				    .nextents = 1,
+				    .extents = {{.region = 5, .len = 4096}}}};
+
+	s = script_new(NULL);
+	hand_attach(&old, s);
+	leave(&old);
+	hand_attach(&c, s);
+	m.body.mr.pd = hand_pd(&c);
+	for (uint32_t i = 0; i < 20 * CTL_INBOX; i++) {
+		struct ctl_inbox *in = calloc(1, sizeof(*in));
+
+		in->kind = CTL_IN_DETACH;
+		in->detach = (uint32_t)old.number;
+		ctl_inbox_push(s->control, in);
+	}
+	put_region((uint32_t)c.number, 5);
+	cr_assert_eq(hand_do(&c, &m, SHM_MR_CREATE), 0, "%s", m.body.text);
 	leave(&c);
 	script_free(s);
 }

@@ -465,6 +465,8 @@ struct ctl_inbox *ctl_inbox_pop(struct eng_control *c);
 /* Handles at most CTL_INBOX messages of other threads while ctl_has_reserve(). Returns whether
  * there were any. */
 bool ctl_inbox_poll(struct eng_control *c);
+/* Returns whether a message waits to be handled. */
+bool ctl_inbox_waits(const struct eng_control *c);
 /* Returns the client with that id, or NULL when it is not there any more. */
 struct ctl_client *ctl_client_of(const struct eng_control *c, uint32_t id);
 /* Passes a client of which only the memory is left to the socket's thread, which unmaps it. */

@@ -51,6 +51,12 @@ ctl_inbox_pop(struct eng_control *c)
 }
 
 bool
+ctl_inbox_waits(const struct eng_control *c)
+{
+	return c->taken != NULL || __atomic_load_n(&c->inbox, __ATOMIC_ACQUIRE) != NULL;
+}
+
+bool
 ctl_inbox_poll(struct eng_control *c)
 {
 	struct ctl_inbox *in;

@@ -112,6 +112,10 @@ ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl, int *cost)
 	if (e == NULL || c->turn < cl->resume_turn || !ctl_may_command(c, cl))
 		return e != NULL;
 	command_copy(&m, e);
+	/* The socket's thread announces a region before the client learns its number. So the
+	 * region that this command names is known, or its announcement is in the inbox. */
+	if (m.op == SHM_MR_CREATE && ctl_inbox_waits(c))
+		return true;
 	shm_take_pop(&cl->cmd);
 	shm_take_publish(&cl->cmd);
 	*cost = cost_of(c, &m);
