@@ -287,7 +287,7 @@ void vb_rs_relay_asked(struct vb_rs *rs);
 /* Starts the thread. Returns 0 or errno. */
 int vb_rs_thread_start(void);
 struct rdma_event_channel *vb_rs_cm_channel(void);
-/* Returns the completion channel of a device, or NULL with errno. */
+/* Returns the completion channel for the queues of a context, or NULL with errno. */
 struct ibv_comp_channel *vb_rs_comp_channel(struct ibv_context *verbs);
 /* Gives the thread a socket to end. */
 void vb_rs_thread_close(struct vb_rs *rs);

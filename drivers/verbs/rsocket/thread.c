@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The thread that serves the sockets of a process. It sleeps in epoll_wait(2) on the event channel
- * of rdma_cm, on a completion channel for each device, and on the pairs that carry bytes. Sockets
- * without a descriptor wait in a list until their connections have ended in order. At the end of
- * the process exit(3) waits for these.
+ * of rdma_cm, on a completion channel for each transport, and on the pairs that carry bytes.
+ * Sockets without a descriptor wait in a list until their connections have ended in order. At the
+ * end of the process exit(3) waits for these.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -28,10 +28,9 @@ static struct {
 	pthread_t thread;
 	int epoll, wake;
 	struct rdma_event_channel *cm;
-	struct rs_chan {
-		struct ibv_context *verbs;
-		struct ibv_comp_channel *channel;
-	} chans[VB_NKINDS];
+	/* By enum saker_transport. A channel depends on no saker: it serves the contexts of its
+	 * transport, a new one for each saker. */
+	struct ibv_comp_channel *chans[VB_NKINDS];
 	struct closing closing;
 	unsigned nclosing;
 } t = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -68,27 +67,36 @@ vb_rs_cm_channel(void)
 	return t.cm;
 }
 
+/* Creates a channel that the thread watches; the tag is its place. Call with the lock held. Returns
+ * 0 or errno. */
+static int
+chan_new(struct ibv_comp_channel **place, struct ibv_context *verbs)
+{
+	int err;
+
+	*place = ibv_create_comp_channel(verbs);
+	if (*place == NULL)
+		return errno;
+	err = thread_watch((*place)->fd, place);
+	if (err == 0)
+		return 0;
+	ibv_destroy_comp_channel(*place);
+	*place = NULL;
+	return err;
+}
+
 struct ibv_comp_channel *
 vb_rs_comp_channel(struct ibv_context *verbs)
 {
-	struct ibv_comp_channel *channel = NULL;
-	int err = ENODEV;
+	struct ibv_comp_channel **place = &t.chans[vb_kind_transport(vb_kind_of(verbs))], *channel;
+	int err = 0;
 
 	pthread_mutex_lock(&t.lock);
-	for (unsigned i = 0; i < VB_NKINDS && channel == NULL; i++) {
-		struct rs_chan *c = &t.chans[i];
-
-		if (c->verbs == NULL) {
-			c->channel = ibv_create_comp_channel(verbs);
-			err = c->channel != NULL ? thread_watch(c->channel->fd, c) : errno;
-			if (err == 0)
-				c->verbs = verbs;
-		}
-		if (c->verbs == verbs)
-			channel = c->channel;
-		if (err != 0 && c->verbs == NULL)
-			break;
-	}
+	if (*place == NULL)
+		err = chan_new(place, verbs);
+	channel = *place;
+	if (channel != NULL)
+		channel->context = verbs;
 	pthread_mutex_unlock(&t.lock);
 	if (channel == NULL)
 		errno = err;
@@ -107,12 +115,12 @@ cm_turn(void)
 }
 
 static void
-cq_turn(struct rs_chan *c)
+cq_turn(struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *cq;
 	void *user;
 
-	while (ibv_get_cq_event(c->channel, &cq, &user) == 0) {
+	while (ibv_get_cq_event(channel, &cq, &user) == 0) {
 		struct vb_rs *rs = user;
 
 		ibv_ack_cq_events(cq, 1);
@@ -183,7 +191,7 @@ thread_run(void *arg)
 			else if (tag == &t.wake && read(t.wake, &count, sizeof(count)) > 0)
 				continue;
 			else if (tag >= (void *)t.chans && tag < (void *)(t.chans + VB_NKINDS))
-				cq_turn(tag);
+				cq_turn(*(struct ibv_comp_channel **)tag);
 			else if (tag != &t.wake)
 				pair_turn(tag);
 		}

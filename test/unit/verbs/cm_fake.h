@@ -36,6 +36,8 @@ struct fake {
 	int qps, cqs, channels, srqs, pds, contexts;
 	/* The number of next looks for a saker that find none, and of looks so far. */
 	unsigned looks_fail, looks;
+	/* The descriptors of new completion channels cannot be watched. */
+	bool channels_unwatchable;
 	/* The saker has no such device. */
 	bool no_iwarp, no_falcon;
 };

@@ -667,3 +667,35 @@ Test(rsocket, a_socket_that_ends_while_a_child_has_its_descriptors_is_not_watche
 	close(go_on[0]);
 	go_on[0] = -1;
 }
+
+/* ---- The end of a saker ---- */
+
+/* Each saker has devices of its own, so that there are more of them than transports. */
+Test(rsocket, a_listener_serves_connections_at_each_next_saker)
+{
+	listener = rsf_listener(AF_INET6);
+	for (unsigned sakers = 1; sakers <= VB_NKINDS + 1; sakers++) {
+		if (sakers > 1)
+			rsf_restart();
+		rsf_connect(listener, fds);
+		transfer(fds[0], fds[1], 100000);
+		vb_rs_put(destroyed(fds[0]));
+		vb_rs_put(destroyed(fds[1]));
+	}
+	cr_assert_eq(fake.channels, 1);
+}
+
+Test(rsocket, a_completion_channel_that_cannot_be_watched_is_destroyed)
+{
+	struct sockaddr_in in;
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	memcpy(&in, fake_addr("192.0.2.9", 7471), sizeof(in));
+	fake.channels_unwatchable = true;
+	cr_assert_eq(rconnect(fd, (struct sockaddr *)&in, sizeof(in)), -1);
+	cr_assert_eq(errno, EBADF);
+	cr_assert_eq(fake.channels, 0);
+	fake.channels_unwatchable = false;
+	rsf_connecting();
+	cr_assert_eq(fake.channels, 1);
+}

@@ -163,8 +163,9 @@ ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq, void **user)
 	uint64_t n;
 
 	pthread_mutex_lock(&lock);
+	/* The queue of an end is destroyed after its QP. */
 	for (unsigned i = 0; i < nends && e == NULL; i++)
-		if (ends[i].rung)
+		if (ends[i].rung && saker_qp_find(NULL, ends[i].qpn) != NULL)
 			e = &ends[i];
 	if (e != NULL) {
 		e->rung = false;
@@ -201,18 +202,35 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-void
-rsf_reset(void)
+/* Opens the device of the present saker. */
+static void
+device_ready(void)
 {
-	struct cm_device *dev;
+	struct cm_device *dev = vb_cm_device_open(SAKER_IWARP);
 
-	fake_reset();
-	dev = vb_cm_device_open(SAKER_IWARP);
 	cr_assert_not_null(dev);
 	dev->verbs->ops.post_send = fake_post_send;
 	dev->verbs->ops.post_recv = fake_post_recv;
 	dev->verbs->ops.poll_cq = fake_poll_cq;
 	dev->verbs->ops.req_notify_cq = fake_req_notify;
+}
+
+void
+rsf_reset(void)
+{
+	fake_reset();
+	device_ready();
+}
+
+void
+rsf_restart(void)
+{
+	fake_restart(-1);
+	pthread_mutex_lock(&lock);
+	memset(ends, 0, sizeof(ends));
+	nends = 0;
+	pthread_mutex_unlock(&lock);
+	device_ready();
 }
 
 void

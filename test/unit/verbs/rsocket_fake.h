@@ -23,6 +23,8 @@ extern struct rsf rsf;
 void rsf_reset(void);
 /* Ends the connections. Its fini function. */
 void rsf_end(void);
+/* The saker goes, and another one takes its place. The test has closed its connections. */
+void rsf_restart(void);
 /* Waits until the condition holds, for at most a minute. */
 #define rsf_until(condition)                                                                       \
 	do {                                                                                       \
