@@ -250,9 +250,9 @@ address_give(const struct sockaddr_storage *ss, struct sockaddr *addr, socklen_t
 	*len = have;
 }
 
-/* Takes the first connection of a listener, for which it waits. Returns 0 or errno. */
+/* Waits for a connection of a listener. Returns 0 or errno. */
 static int
-accept_take(struct vb_rs *rs, struct vb_rs **out)
+accept_wait(struct vb_rs *rs)
 {
 	int err = 0;
 
@@ -260,26 +260,17 @@ accept_take(struct vb_rs *rs, struct vb_rs **out)
 		err = vb_rs_wait(rs, POLLIN, 0);
 	if (rs->state != RS_LISTENING)
 		return rs->err != 0 ? rs->err : EINVAL;
-	if (rs->nready == 0)
-		return err;
-	*out = STAILQ_FIRST(&rs->ready);
-	STAILQ_REMOVE_HEAD(&rs->ready, next_ready);
-	rs->nready--;
-	vb_rs_show(rs);
-	return 0;
+	return rs->nready == 0 ? err : 0;
 }
 
-int
-vb_rs_accept(int socket, struct sockaddr *addr, socklen_t *addrlen, int flags)
+/* Gives the first connection of a listener a descriptor. Without a free one the connection stays
+ * the first, as with accept(2). Returns the descriptor, or -errno. */
+static int
+accept_first(struct vb_rs *rs, struct sockaddr *addr, socklen_t *addrlen, int flags)
 {
-	struct vb_rs *rs = socket_lock(socket, RS_LISTENING), *new = NULL;
-	int err, fd = -1;
+	struct vb_rs *new = STAILQ_FIRST(&rs->ready);
+	int fd;
 
-	if (rs == NULL)
-		return -1;
-	err = accept_take(rs, &new);
-	if (socket_unlock(rs, err) != 0)
-		return -1;
 	pthread_mutex_lock(&new->lock);
 	fd = vb_rs_pair(new, -1, flags);
 	if (fd >= 0) {
@@ -288,10 +279,28 @@ vb_rs_accept(int socket, struct sockaddr *addr, socklen_t *addrlen, int flags)
 		vb_rs_show(new);
 	}
 	pthread_mutex_unlock(&new->lock);
-	if (fd >= 0)
+	if (fd < 0)
 		return fd;
-	vb_rs_thread_close(new);
-	return vb_rs_end(-fd);
+	STAILQ_REMOVE_HEAD(&rs->ready, next_ready);
+	rs->nready--;
+	vb_rs_show(rs);
+	return fd;
+}
+
+int
+vb_rs_accept(int socket, struct sockaddr *addr, socklen_t *addrlen, int flags)
+{
+	struct vb_rs *rs = socket_lock(socket, RS_LISTENING);
+	int err, fd = -1;
+
+	if (rs == NULL)
+		return -1;
+	err = accept_wait(rs);
+	if (err == 0) {
+		fd = accept_first(rs, addr, addrlen, flags);
+		err = fd < 0 ? -fd : 0;
+	}
+	return socket_unlock(rs, err) == 0 ? fd : -1;
 }
 
 VB_EXPORT int

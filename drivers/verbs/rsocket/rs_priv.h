@@ -12,8 +12,8 @@
  * A thread, named saker-sockets, receives the events of connections and completion queues. It alone
  * destroys connections (thread.c).
  *
- * Locks: the lock of one socket, the lock of the table of descriptors, the lock of the thread's
- * lists. A caller of vb_rs_get() holds a reference and no lock.
+ * Locks: the lock of a listener, the lock of another socket, the lock of the table of descriptors,
+ * the lock of the thread's lists. A caller of vb_rs_get() holds a reference and no lock.
  */
 #ifndef SAKER_RS_PRIV_H
 #define SAKER_RS_PRIV_H

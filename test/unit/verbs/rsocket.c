@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "rsocket_fake.h"
@@ -351,6 +352,49 @@ Test(rsocket, a_listener_is_readable_while_a_connection_waits)
 	cr_assert_eq(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
 	cr_assert_eq(raccept(listener, NULL, NULL), -1);
 	cr_assert_eq(errno, EAGAIN);
+}
+
+static bool
+is_readable(int fd)
+{
+	return (rsf_poll(fd) & POLLIN) != 0;
+}
+
+/* Accepts without waiting, while descriptors have numbers below `limit`. */
+static int
+accept_below(rlim_t limit)
+{
+	struct rlimit old, low;
+	int fd, err;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = (struct rlimit){.rlim_cur = limit, .rlim_max = old.rlim_max};
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	fd = raccept(listener, NULL, NULL);
+	err = errno;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	errno = err;
+	return fd;
+}
+
+/* As with accept(2): a server closes a descriptor and accepts again. */
+Test(rsocket, a_connection_waits_until_there_is_a_descriptor_for_it)
+{
+	unsigned failures = 0;
+
+	listener = rsf_listener(AF_INET);
+	fds[0] = rsf_waiting();
+	rsf_until(is_readable(listener));
+	cr_assert_eq(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	/* The limit rises until each of the descriptors that a socket has finds a number. */
+	while ((fds[1] = accept_below(1 + failures)) < 0) {
+		cr_assert_eq(errno, EMFILE, "%s", strerror(errno));
+		cr_assert(is_readable(listener));
+		failures++;
+	}
+	cr_assert_gt(failures, 0);
+	cr_assert_not(is_readable(listener));
+	transfer(fds[0], fds[1], 100000);
 }
 
 Test(rsocket, names_have_the_family_of_the_socket)

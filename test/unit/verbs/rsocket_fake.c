@@ -334,13 +334,13 @@ answer(struct saker_qp *qp)
 	answered = true;
 }
 
-void
-rsf_connect(int listener, int fds[2])
+int
+rsf_waiting(void)
 {
+	int fd = rsf_connecting();
 	uint8_t hello[64];
 	size_t len;
 
-	fds[0] = rsf_connecting();
 	len = fake.param.private_len;
 	memcpy(hello, fake.private_data, len);
 	answered = false;
@@ -351,10 +351,17 @@ rsf_connect(int listener, int fds[2])
 	memcpy(hello, fake.private_data, len);
 	rsf_established(0, hello, len);
 	rsf_established(1, NULL, 0);
+	rsf_until((rsf_poll(fd) & POLLOUT) != 0);
+	cr_assert_eq(rfcntl(fd, F_SETFL, 0), 0);
+	return fd;
+}
+
+void
+rsf_connect(int listener, int fds[2])
+{
+	fds[0] = rsf_waiting();
 	fds[1] = raccept(listener, NULL, NULL);
 	cr_assert_geq(fds[1], 0);
-	rsf_until((rsf_poll(fds[0]) & POLLOUT) != 0);
-	cr_assert_eq(rfcntl(fds[0], F_SETFL, 0), 0);
 }
 
 short

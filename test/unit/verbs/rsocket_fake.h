@@ -46,6 +46,9 @@ int rsf_connecting(void);
 void rsf_request(const void *hello, size_t len);
 /* Raises SAKER_EV_ESTABLISHED for an end, with private data. */
 void rsf_established(unsigned end, const void *hello, size_t len);
+/* Makes a connection to the listener, which waits there for raccept(). Returns the socket that has
+ * connected; it blocks. */
+int rsf_waiting(void);
 /* Makes a connection: [0] connected, [1] was accepted by `listener`. Both block. */
 void rsf_connect(int listener, int fds[2]);
 /* Returns the events of poll(2), without waiting. */
