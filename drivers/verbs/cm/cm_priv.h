@@ -214,6 +214,9 @@ enum saker_transport vb_cm_device_choice(enum rdma_port_space ps);
 /* Binds an id to a device: sets its verbs, its port_num and, where the program gave none, its
  * pd. Takes over the caller's hold on the device. */
 void vb_cm_device_bind(struct cm_id *id, struct cm_device *dev);
+/* Undoes that, if the id is bound, and releases the device. Call with vb_cm_lock() held: the end of
+ * a saker looks for the ids of its devices. */
+void vb_cm_device_unbind(struct cm_id *id);
 
 /* ---- addr.c ---- */
 

@@ -228,6 +228,21 @@ vb_cm_device_bind(struct cm_id *id, struct cm_device *dev)
 		id->id.pd = dev->pd;
 }
 
+void
+vb_cm_device_unbind(struct cm_id *id)
+{
+	struct cm_device *dev = id->dev;
+
+	if (dev == NULL)
+		return;
+	if (id->id.pd == dev->pd)
+		id->id.pd = NULL;
+	id->id.port_num = 0;
+	id->id.verbs = NULL;
+	id->dev = NULL;
+	vb_cm_device_release(dev);
+}
+
 VB_EXPORT struct ibv_context **
 rdma_get_devices(int *num_devices)
 {

@@ -51,7 +51,8 @@ bind_device(struct cm_id *id, enum saker_transport transport)
 }
 
 /* Binds an id to an address and a port; with port 0, to a port that the library chooses. An address
- * other than the unspecified one binds it to a device, too. Returns 0 or errno. */
+ * other than the unspecified one binds it to a device, too. Returns 0, or errno; then the caller
+ * calls unbind(). */
 static int
 bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope)
 {
@@ -75,6 +76,8 @@ bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope
 	return 0;
 }
 
+/* Makes an id that could not be bound what it was in CM_IDLE: the program may bind it elsewhere,
+ * and a listener that is bound to no device must accept the requests of all. */
 static void
 unbind(struct cm_id *id)
 {
@@ -82,8 +85,10 @@ unbind(struct cm_id *id)
 
 	vb_cm_lock();
 	vb_cm_port_release(&id->port);
+	vb_cm_device_unbind(id);
 	vb_cm_unlock();
 	id->local = none;
+	memset(&id->id.route.addr.src_storage, 0, sizeof(id->id.route.addr.src_storage));
 }
 
 VB_EXPORT int
@@ -101,10 +106,12 @@ rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	if (err != 0)
 		return vb_cm_end(err);
 	err = bind_to(p, &a, port, vb_cm_addr_scope(addr));
-	if (err == 0 && (err = vb_cm_listen_early(p)) != 0)
+	if (err == 0)
+		err = vb_cm_listen_early(p);
+	if (err != 0) {
 		unbind(p);
-	if (err != 0)
 		vb_cm_move(p, CM_BOUND, CM_IDLE);
+	}
 	return vb_cm_end(err);
 }
 
@@ -179,6 +186,8 @@ rdma_resolve_addr(
 	vb_cm_listen_end(p);
 	scope = vb_cm_addr_scope(dst_addr);
 	err = resolve(p, src_addr, &remote, scope);
+	if (err != 0 && was == CM_IDLE)
+		unbind(p);
 	if (err == EINVAL || err == EAFNOSUPPORT || err == EADDRINUSE || err == EADDRNOTAVAIL) {
 		/* The arguments of the call were invalid: no event follows. */
 		vb_cm_move(p, CM_ADDR_RESOLVED, was);

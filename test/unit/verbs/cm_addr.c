@@ -118,6 +118,62 @@ Test(cm_addr, a_wildcard_is_of_no_device)
 	fake_destroy(id, NULL);
 }
 
+static void
+is_unbound(const struct rdma_cm_id *id)
+{
+	cr_assert_null(id->verbs);
+	cr_assert_null(id->pd);
+	cr_assert_eq(id->port_num, 0);
+	cr_assert_eq(id->route.addr.src_addr.sa_family, 0);
+}
+
+/* An id that a failed bind leaves at a device accepts no requests of the other one. */
+Test(cm_addr, an_id_that_could_not_be_bound_is_of_no_device)
+{
+	struct rdma_cm_id *other = new_id(RDMA_PS_TCP), *id = new_id(RDMA_PS_TCP);
+	struct rdma_cm_event *ev;
+
+	cr_assert_eq(rdma_bind_addr(other, fake_addr("192.0.2.1", 700)), 0);
+	/* Another id of this process has the port, and then another process. */
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("192.0.2.1", 700)), -1);
+	cr_assert_eq(errno, EADDRINUSE);
+	is_unbound(id);
+	fake.ports_in_use = 1;
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("192.0.2.1", 7471)), -1);
+	cr_assert_eq(errno, EADDRINUSE);
+	is_unbound(id);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("0.0.0.0", 7471)), 0);
+	cr_assert_eq(rdma_listen(id, 5), 0);
+	fake_request(SAKER_FALCON, 1);
+	ev = fake_next(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	fake_destroy(ev->id, NULL);
+	rdma_ack_cm_event(ev);
+	fake_destroy(id, NULL);
+	fake_destroy(other, NULL);
+}
+
+Test(cm_addr, an_id_that_could_not_be_resolved_is_as_before)
+{
+	struct rdma_cm_id *bound = new_id(RDMA_PS_TCP), *id = new_id(RDMA_PS_TCP);
+	struct ibv_context *verbs;
+
+	/* The source can be bound, and is of another family than the destination. */
+	cr_assert_eq(rdma_resolve_addr(
+			     id, fake_addr("2001:db8::1", 700), fake_addr("192.0.2.9", 9), 100),
+		-1);
+	cr_assert_eq(errno, EINVAL);
+	is_unbound(id);
+	cr_assert_eq(rdma_bind_addr(bound, fake_addr("2001:db8::1", 700)), 0, "it is free again");
+	verbs = bound->verbs;
+	cr_assert_eq(rdma_resolve_addr(bound, NULL, fake_addr("192.0.2.9", 9), 100), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(bound->verbs, verbs);
+	cr_assert_eq(ntohs(rdma_get_src_port(bound)), 700);
+	cr_assert_eq(rdma_listen(bound, 5), 0);
+	fake_destroy(id, NULL);
+	fake_destroy(bound, NULL);
+}
+
 Test(cm_addr, a_port_is_held_once_in_each_port_space)
 {
 	struct rdma_cm_id *a = new_id(RDMA_PS_TCP), *b = new_id(RDMA_PS_TCP);

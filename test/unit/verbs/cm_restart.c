@@ -64,6 +64,25 @@ Test(cm_restart, a_listener_of_no_device_listens_at_the_next_saker)
 	nothing_old_is_left();
 }
 
+Test(cm_restart, a_listener_that_could_not_be_bound_to_a_device_before_is_of_none)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	unsigned before = fake.listens;
+	struct rdma_cm_id *id;
+
+	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
+	fake.ports_in_use = 1;
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("192.0.2.1", 7471)), -1);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("0.0.0.0", 7472)), 0);
+	cr_assert_eq(rdma_listen(id, 5), 0);
+	fake_restart(stop);
+	cr_assert_not(fake_readable(ch));
+	cr_assert_eq(fake.listens, before + 3);
+	cr_assert_eq(fake.port, 7472);
+	fake_destroy(id, ch);
+	nothing_old_is_left();
+}
+
 Test(cm_restart, a_listener_that_the_next_saker_refuses_is_removed)
 {
 	struct rdma_event_channel *ch;
