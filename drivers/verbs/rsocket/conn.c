@@ -490,6 +490,7 @@ vb_rs_cm_event(struct rdma_cm_event *ev)
 
 /* ---- The end ---- */
 
+/* Ends the connections that wait at a listener, which may have been removed. */
 static void
 ready_drop(struct vb_rs *rs)
 {
@@ -507,8 +508,6 @@ vb_rs_closing(struct vb_rs *rs)
 {
 	if (rs->relay && !rs->relay_ended && rs->state == RS_CONNECTED)
 		return false; /* another process uses the connection */
-	if (rs->state == RS_LISTENING)
-		ready_drop(rs);
 	if (rs->state != RS_CONNECTED || rs->abort)
 		return true;
 	rs->tx_shut = true;
@@ -529,6 +528,7 @@ vb_rs_destroy(struct vb_rs *rs)
 	struct vb_rs *listener;
 
 	pthread_mutex_lock(&rs->lock);
+	ready_drop(rs);
 	vb_rs_stream_free(rs);
 	if (rs->id != NULL)
 		rdma_destroy_id(rs->id);

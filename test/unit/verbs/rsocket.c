@@ -743,3 +743,17 @@ Test(rsocket, a_completion_channel_that_cannot_be_watched_is_destroyed)
 	rsf_connecting();
 	cr_assert_eq(fake.channels, 1);
 }
+
+/* A listener at one address ends with the saker, as the connections do that wait at it. */
+Test(rsocket, the_connections_that_wait_at_a_removed_listener_are_destroyed_with_it)
+{
+	listener = rsf_listener(AF_INET);
+	fds[0] = rsf_waiting();
+	rsf_until(is_readable(listener));
+	fake_restart(-1);
+	rsf_until((rsf_poll(listener) & POLLHUP) != 0);
+	cr_assert_eq(fake.qps, 2);
+	cr_assert_eq(rclose(fds[0]), 0);
+	cr_assert_eq(rclose(listener), 0);
+	rsf_until(*(volatile int *)&fake.qps == 0);
+}
