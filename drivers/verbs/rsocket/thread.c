@@ -224,10 +224,13 @@ vb_rs_thread_close(struct vb_rs *rs)
 
 /* ---- The end of the process ---- */
 
-/* Closes the sockets that the program did not close, as the kernel does. */
+/* Closes the sockets that the program did not close, as the kernel does. A connection that waits
+ * for accept() ends with its listener, which refers to it. */
 static void
 exit_close(struct vb_rs *rs)
 {
+	if (rs->users == 0)
+		return;
 	rs->users = 0;
 	vb_rs_thread_close(rs);
 }

@@ -757,3 +757,23 @@ Test(rsocket, the_connections_that_wait_at_a_removed_listener_are_destroyed_with
 	cr_assert_eq(rclose(listener), 0);
 	rsf_until(*(volatile int *)&fake.qps == 0);
 }
+
+/* ---- The end of the process ---- */
+
+/* AddressSanitizer reports in the child when the listener refers to a connection that is gone. */
+Test(rsocket, exit_destroys_a_waiting_connection_with_its_listener)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		rsf_reset();
+		listener = rsf_listener(AF_INET);
+		fds[0] = rsf_waiting();
+		rsf_until(is_readable(listener));
+		rsf_end();
+		exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+}
