@@ -67,7 +67,7 @@ orphan(struct saker *s)
 	/* Threads of the parent may have held them at the time of the fork. */
 	pthread_mutex_init(&s->mail.lock, NULL);
 	pthread_mutex_init(&s->mem.lock, NULL);
-	pthread_mutex_init(&s->wait.lock, NULL);
+	cl_wait_renew(s);
 	s->table.lock = s->objs_lock = s->cqev.lock = 0;
 	if (s->bar != NULL)
 		cl_bar_orphan(s->bar);

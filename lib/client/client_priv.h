@@ -341,6 +341,9 @@ void cl_qp_works(struct saker_qp *qp);
 /* ---- wait.c ---- */
 
 int cl_wait_init(struct saker *s);
+/* Initializes lock and condition anew in a child of fork(2): threads of the parent may have used
+ * them at that time. */
+void cl_wait_renew(struct saker *s);
 void cl_wait_free(struct saker *s);
 /* Checks whether the engine has gone. */
 bool cl_gone(struct saker *s);

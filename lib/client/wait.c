@@ -51,8 +51,8 @@ epoll_add(int epoll, int fd, uint32_t events)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-int
-cl_wait_init(struct saker *s)
+void
+cl_wait_renew(struct saker *s)
 {
 	pthread_condattr_t attr;
 
@@ -61,6 +61,12 @@ cl_wait_init(struct saker *s)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->wait.woken, &attr);
 	pthread_condattr_destroy(&attr);
+}
+
+int
+cl_wait_init(struct saker *s)
+{
+	cl_wait_renew(s);
 	if (s->sock < 0 && s->bar == NULL)
 		return 0;
 	s->wait.kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -15,8 +15,10 @@
  * Then the child calls the function of mv_on_child(). libsaker's detaches it from all attachments
  * and closes their descriptors; otherwise the engine would not notice the end of the parent.
  *
- * The handlers are registered when the library is loaded, so they run last before the fork and
- * first after it. vfork(2) and posix_spawn(3) do not call handlers, and need none.
+ * The handlers are registered when the library is loaded, before those of all constructors without
+ * a priority: they run last before the fork, when the locks of other libraries are taken, and first
+ * after it, as handlers of others write to memory that may be on moved pages. vfork(2) and
+ * posix_spawn(3) do not call handlers, and need none.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -184,13 +186,20 @@ in_child(void)
 	mv_unlock();
 }
 
-__attribute__((constructor)) void
+void
 mv_fork_watch(void)
 {
 	static bool watched;
 
 	if (!watched)
 		watched = pthread_atfork(fork_before, in_parent, in_child) == 0;
+}
+
+/* GCC ignores the priority of a function that a header declares. */
+__attribute__((constructor(101))) static void
+watch_first(void)
+{
+	mv_fork_watch();
 }
 
 void

@@ -142,7 +142,7 @@ void mv_punch(const struct mv_window *w, uint64_t off, uint64_t len);
 
 /* ---- fork.c ---- */
 
-/* Registers the handlers of fork(2) at its first call, which the library's constructor makes. */
+/* Registers the handlers of fork(2) at its first call, which is that of a constructor. */
 void mv_fork_watch(void);
 
 #endif
