@@ -493,8 +493,8 @@ env_name(const struct row *row, char name[NAME_LEN])
 /* Variables that other programs and libraries of Saker read, and its tests. A name that ends with
  * '_' stands for all that begin with it. */
 static const char *const env_others[] = {"SAKER_CONFIG", "SAKER_DEVICE", "SAKER_DEVICES",
-	"SAKER_MOVE", "SAKER_POLL", "SAKER_VECTORS", "SAKER_VERBOSE", "SAKER_ASAN_BUILD",
-	"SAKER_BUILD", "SAKER_GUEST_", "SAKER_SEED"};
+	"SAKER_IFADDRS", "SAKER_MOVE", "SAKER_POLL", "SAKER_VECTORS", "SAKER_VERBOSE",
+	"SAKER_ASAN_BUILD", "SAKER_BUILD", "SAKER_GUEST_", "SAKER_SEED"};
 
 static bool
 env_known(const char *name)

@@ -100,5 +100,11 @@ PREFIXES = {
 # Libraries that replace functions of the C library: their symbols have its names.
 REPLACERS = ('drivers/verbs/libsaker-sockets.so', 'drivers/verbs/libsaker-sysfs.so')
 
+# The variables SAKER_... that saker accepts in its environment: those of its settings (SAKER_MTU,
+# SAKER_TCP_CC), and those that other programs and libraries of Saker, and its tests, read.
+ENVIRONMENT_FILE = 'app/saker/settings.c'
+SETTINGS_LIST = 'rows'
+ENVIRONMENT_LIST = 'env_others'
+
 # Where code stands: each include, each static name and each trailing comment here is checked.
 CODE = ('lib/', 'drivers/', 'app/')

@@ -70,6 +70,12 @@ make_good() {
         '#include "engine.h"' '' "$(c_function eng_start 'eng_stage();' 'eng_transport();')"
     source_file app/small/main.c '#include "../../lib/engine/engine.h"' '' 'int' 'main(void)' '{' \
         $'\teng_start();' $'\treturn 0;' '}'
+    source_file app/saker/settings.c 'static const struct row rows[] = {' \
+        $'\t{"saker", "mtu", KIND_U32, AT(mtu), 0, 9},' \
+        $'\t{"tcp", "rto-min", KIND_TIME, AT(rto_min), 0, 9},' '};' \
+        'static const char *const env_others[] = {"SAKER_DEVICE", "SAKER_GUEST_"};'
+    # shellcheck disable=SC2016
+    source_file test/reads.sh 'echo "$SAKER_DEVICE ${SAKER_TCP_RTO_MIN:-} $SAKER_GUEST_MEM"'
     source_file test/small.sh 'echo "$#"'
     source_file test/small.py 'print(1)'
     # Code, a URL and a table may be longer than 100 columns.
@@ -191,6 +197,16 @@ expect symbols $common 'The name heap_alloc carries no prefix of lib/engine .*' 
 
 expect names lib/tcp/send.c 'The static function refuse exists in lib/base/base.c:[0-9]+, too\.' \
     two_refusals
+
+unknown='env_others in app/saker/settings.c lacks SAKER_DEVICES\.'
+expect env lib/base/base.c "$unknown" \
+    append lib/base/base.c 'const char *a = secure_getenv("SAKER_DEVICES");'
+expect env test/small.py "$unknown" \
+    append test/small.py 'os.environ.get("SAKER_DEVICES", "")'
+# shellcheck disable=SC2016
+expect env test/small.sh "$unknown" append test/small.sh 'echo "${SAKER_DEVICES:-}"'
+expect env app/saker/settings.c 'No file reads SAKER_DEVICE\.' \
+    sed -i 's/SAKER_DEVICE /SAKER_MTU /' test/reads.sh
 
 long=$(printf 'x%.0s' {1..101})
 too_long='The line has 10[1-9] columns\. 100 is the limit\.'

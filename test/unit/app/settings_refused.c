@@ -228,6 +228,7 @@ Test(app_settings_refused, a_wrong_variable_of_the_environment_is_named)
 	unsetenv("SAKER_MTUU");
 	setenv("SAKER_DEVICES", "a", 1);
 	setenv("SAKER_GUEST_MEM", "1g", 1);
+	setenv("SAKER_IFADDRS", "1", 1);
 	cr_assert_eq(options(""), OPTIONS_RUN, "variables of other programs: %s", why);
 	setenv("SAKER_CONFIG", "", 1);
 	refused("", "environment variable SAKER_CONFIG: '' is empty");
