@@ -11,6 +11,7 @@
 #   symbols   the symbols of the static libraries keep to these rooms, and carry their prefixes
 #   names     no two static functions of the product share a name
 #   env       saker knows each variable SAKER_... that a file reads
+#   counters  code can count each reason of the lists of counters
 #   text      lines, blanks, ends of files, comments that the formatter wrapped, licence lines
 #   links     the links of the pages lead to files and headings that exist
 #   shell     shellcheck has no finding
@@ -26,7 +27,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 build=${BUILD:-}
-checks="format includes symbols names env text links shell python spelling"
+checks="format includes symbols names env counters text links shell python spelling"
 status=0
 
 # list PATTERN...: the tracked and new files that match, each followed by a NUL byte.
@@ -100,7 +101,7 @@ check_tidy() {
 
 run_check() {
     case $1 in
-    includes | names | env | text | links | commits) helper "$1" ;;
+    includes | names | env | counters | text | links | commits) helper "$1" ;;
     *) "check_$1" ;;
     esac
 }

@@ -542,7 +542,6 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_STALE, SK_NORMAL, "a message named a QP or connection that no longer existed")       \
 	X(ENG_BAD_DOORBELL, SK_WARNING,                                                            \
 		"a client rang the doorbell of a QP that it does not have")                        \
-	X(ENG_BAD_QUEUE, SK_WARNING, "a queue of a client had invalid contents")                   \
 	X(ENG_BAD_COMMAND, SK_WARNING, "a command of a client was refused")                        \
 	X(ENG_CQ_OVERFLOW, SK_WARNING,                                                             \
 		"a completion queue was full; the QP went to the error state")                     \

@@ -160,7 +160,7 @@ void iw_get_info(const struct iw_qp *q, struct iw_info *out);
 /* Returns sizeof(struct iw_qp): the private bytes of an idle connected QP in this library. */
 size_t iw_qp_size(void);
 
-/* The reasons, one for each error that RFC 5040, 5041, 5044 and 7306 define. A table in
+/* The reasons, one for each error of RFC 5040, 5041, 5044 and 7306 that can occur here. A table in
  * iw_terminate.c derives the Terminate (layer, type, code, header bits) from the reason. */
 #define IW_REASONS(X)                                                                              \
 	X(IW_LLP_CRC, SK_WARNING, "MPA: wrong CRC (Terminate LLP 0x02)")                           \
@@ -185,7 +185,6 @@ size_t iw_qp_size(void);
 	X(IW_RDMAP_VERSION, SK_WARNING, "RDMAP: invalid RDMAP version")                            \
 	X(IW_RDMAP_OPCODE, SK_WARNING, "RDMAP: unexpected opcode")                                 \
 	X(IW_RDMAP_CATASTROPHIC_STREAM, SK_WARNING, "RDMAP: catastrophic error, this stream")      \
-	X(IW_RDMAP_CATASTROPHIC_GLOBAL, SK_FATAL, "RDMAP: catastrophic error, global")             \
 	X(IW_RDMAP_CANNOT_INV, SK_WARNING, "RDMAP: STag cannot be invalidated")                    \
 	X(IW_RDMAP_UNSPECIFIED, SK_WARNING, "RDMAP: unspecified error")                            \
 	X(IW_RDMAP_LOCAL, SK_WARNING, "RDMAP: local catastrophic error (a bad work request)")      \

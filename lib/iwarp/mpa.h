@@ -28,11 +28,9 @@
 	X(MPA_EARLY_DATA, SK_WARNING, "bytes after a request, before the reply was sent")          \
 	X(MPA_PARAMETERS, SK_WARNING,                                                              \
 		"a reply that contradicts the request (CRC, enhanced or not, flag A)")             \
-	X(MPA_REJECTED, SK_NORMAL, "the peer rejected the connection")                             \
 	X(MPA_CRC, SK_WARNING, "an FPDU whose CRC is wrong")                                       \
 	X(MPA_MARKER, SK_WARNING, "a marker that does not point to its FPDU")                      \
 	X(MPA_SHORT_ULPDU, SK_WARNING, "an FPDU too short for a DDP header")                       \
-	X(MPA_FIRST_FPDU, SK_WARNING, "the responder sent an FPDU before the initiator did")       \
 	X(MPA_NO_MEMORY, SK_FATAL, "no memory to gather a scattered FPDU")                         \
 	X(MPA_NO_IRD, SK_WARNING,                                                                  \
 		"the responder's ORD exceeds the local IRD (Terminate LLP 0x06)")                  \

@@ -43,9 +43,6 @@
 	X(WIRE_ICMP_CHECKSUM, SK_WARNING, "a wrong ICMP checksum")                                 \
 	X(WIRE_MPA_KEY, SK_WARNING, "an MPA start-up frame without its key")                       \
 	X(WIRE_MPA_LENGTH, SK_WARNING, "an MPA start-up frame whose private data is too long")     \
-	X(WIRE_DDP_VERSION, SK_WARNING, "a DDP version other than 1")                              \
-	X(WIRE_RDMAP_VERSION, SK_WARNING, "an RDMAP version other than 1")                         \
-	X(WIRE_RDMAP_OPCODE, SK_WARNING, "an RDMAP opcode that is not defined")                    \
 	X(WIRE_UDP_CHECKSUM, SK_WARNING, "a wrong UDP checksum, or none where it is required")     \
 	X(WIRE_PSP_HEADER, SK_WARNING, "a PSP header with a wrong length or fixed bit")            \
 	X(WIRE_PSP_VERSION, SK_WARNING, "a PSP version that is not defined")                       \

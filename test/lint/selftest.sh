@@ -49,10 +49,13 @@ make_good() {
         "]"
     source_file lib/base/base.h "void sk_zero(void);"
     source_file lib/base/base.c '#include "base.h"' '' "$(c_function sk_zero)"
-    source_file lib/tcp/tcp.h "void tcp_send(void);"
+    source_file lib/tcp/tcp.h '#define TCP_REASONS(X) X(TCP_SHORT, 1, "a short segment")' '' \
+        '#define TCP_ENUM(name, severity, help) name,' \
+        'enum { TCP_NONE, TCP_REASONS(TCP_ENUM) };' "void tcp_send(void);"
     source_file lib/tcp/tcp_priv.h "void tcp_ack(void);"
     source_file lib/tcp/send.c '#include "../base/base.h"' '#include "tcp_priv.h"' \
-        '#include "tcp.h"' '' "static $(c_function send_one 'sk_zero();')" '' \
+        '#include "tcp.h"' '' 'unsigned tcp_counters[2];' '' \
+        "static $(c_function send_one 'sk_zero();' 'tcp_counters[TCP_SHORT]++;')" '' \
         "$(c_function tcp_send 'send_one();')" '' "$(c_function tcp_ack)"
     source_file lib/engine/engine.h "void eng_start(void);"
     source_file lib/engine/common/common.h "void eng_common(void);"
@@ -197,6 +200,16 @@ expect symbols $common 'The name heap_alloc carries no prefix of lib/engine .*' 
 
 expect names lib/tcp/send.c 'The static function refuse exists in lib/base/base.c:[0-9]+, too\.' \
     two_refusals
+
+two_reasons="s/\(TCP_REASONS(X).*\)/\1 X(TCP_LONG, 1, \"a long segment\")/"
+uncounted() { # uncounted LINE...: adds a reason to the list, and lines to the code
+    sed -i "$two_reasons" lib/tcp/tcp.h
+    append lib/tcp/send.c "$@"
+}
+no_count='No code counts the reason TCP_LONG\.'
+expect counters lib/tcp/tcp.h "$no_count" uncounted '/* TCP_LONG */ char *tcp_name = "TCP_LONG";'
+expect counters lib/tcp/tcp.h "$no_count" uncounted 'int tcp_codes[] = {[TCP_LONG] = 7};'
+expect counters lib/tcp/tcp.h "$no_count" uncounted 'int tcp_is(int a) { return a == TCP_LONG; }'
 
 unknown='env_others in app/saker/settings.c lacks SAKER_DEVICES\.'
 expect env lib/base/base.c "$unknown" \

@@ -201,5 +201,5 @@ Test(pkt, every_reason_has_a_name_and_a_line_of_help)
 		cr_assert_gt(strlen(wire_reasons.reasons[i].help), 5);
 	}
 	cr_assert_str_eq(wire_reasons.reasons[WIRE_SHORT].name, "WIRE_SHORT");
-	cr_assert_str_eq(wire_reasons.reasons[WIRE_RDMAP_OPCODE].name, "WIRE_RDMAP_OPCODE");
+	cr_assert_str_eq(wire_reasons.reasons[WIRE_MPA_LENGTH].name, "WIRE_MPA_LENGTH");
 }
