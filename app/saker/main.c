@@ -116,9 +116,10 @@ engine_run(struct app *a)
 				"the telemetry commands /saker cannot be registered");
 		rc = run_loops(a, why);
 		capture_end(a);
-		gateway_stop();
-		eng_socket_stop(a->e);
 	}
+	/* Both threads use the engine, also when a later step of the start has failed. */
+	gateway_stop();
+	eng_socket_stop(a->e);
 	cmd_server_close(a->control);
 	cmd_server_close(a->metrics);
 	a->control = a->metrics = NULL;

@@ -127,7 +127,7 @@ int gateway_prepare(struct app *a, char why[WHY_LEN]);
 int gateway_plug(struct app *a, char why[WHY_LEN]);
 /* Adds the configured machines and starts the thread that tends them. The engine exists. */
 int gateway_start(struct app *a, char why[WHY_LEN]);
-/* Stops the thread. The loops may still run. */
+/* Stops the thread, if gateway_start() has created it. The loops may still run. */
 void gateway_stop(void);
 /* Frees the gateway. The loops do not run any more. */
 void gateway_free(void);
