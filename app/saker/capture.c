@@ -9,18 +9,21 @@
 #define ALLOW_EXPERIMENTAL_API /* rte_pcapng */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
+#include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_pcapng.h>
 #include <rte_ring.h>
 
+#include "../../lib/base/log.h"
 #include "../../lib/wire/wire.h"
 #include "saker.h"
 
@@ -122,26 +125,30 @@ capture_main(void *arg)
 
 /* ---- Commands ---- */
 
-static void
-capture_hook(const struct app *a)
+/* Adds a callback to each queue. Returns 0, or -errno; then some queues may have one. */
+static int
+capture_hook(const struct eng_port_view *v)
 {
-	struct eng_port_view v;
+	unsigned n = RTE_MAX(v->rx_queues, v->tx_queues);
 
-	eng_port_look(a->e, cap.index, &v);
-	cap.nhooks = RTE_MAX(v.rx_queues, v.tx_queues);
-	cap.hooks = calloc(cap.nhooks, sizeof(cap.hooks[0]));
+	cap.hooks = calloc(n, sizeof(cap.hooks[0]));
 	if (cap.hooks == NULL)
-		cap.nhooks = 0;
-	for (unsigned q = 0; q < cap.nhooks; q++) {
+		return -ENOMEM;
+	cap.nhooks = n;
+	for (unsigned q = 0; q < n; q++) {
+		struct queue_hook *h = &cap.hooks[q];
 		uint16_t queue = (uint16_t)q;
 
-		if (q < v.rx_queues)
-			cap.hooks[q].rx =
-				rte_eth_add_rx_callback(cap.port, queue, capture_rx, NULL);
-		if (q < v.tx_queues)
-			cap.hooks[q].tx =
-				rte_eth_add_tx_callback(cap.port, queue, capture_tx, NULL);
+		if (q < v->rx_queues)
+			h->rx = rte_eth_add_rx_callback(cap.port, queue, capture_rx, NULL);
+		if (q < v->rx_queues && h->rx == NULL)
+			return -rte_errno;
+		if (q < v->tx_queues)
+			h->tx = rte_eth_add_tx_callback(cap.port, queue, capture_tx, NULL);
+		if (q < v->tx_queues && h->tx == NULL)
+			return -rte_errno;
 	}
+	return 0;
 }
 
 /* Waits until each loop has begun two turns, so that none is in a callback. */
@@ -166,6 +173,8 @@ capture_quiet(const struct app *a)
 	return true;
 }
 
+/* The port is still open: see capture_look(). From a closed port, no callback could be removed, and
+ * the next port with its number would call it. */
 static void
 capture_unhook(const struct app *a)
 {
@@ -246,14 +255,19 @@ int
 capture_start(void *app, const char *arg, struct cmd_out *out)
 {
 	struct app *a = app;
+	struct eng_port_view v;
 	char path[FILE_LEN];
 	int rc;
 
 	if (cap.on)
 		return cmd_refuse(out, "a capture runs already; enter 'capture stop' first");
 	rc = capture_parse(a, arg, path, out);
-	if (rc == 0)
-		rc = capture_open(path, a->s.eng.ports[cap.index].mtu, out);
+	if (rc < 0)
+		return rc;
+	eng_port_look(a->e, cap.index, &v);
+	if (v.removed)
+		return cmd_refuse(out, "the device of port %u was removed", cap.index);
+	rc = capture_open(path, a->s.eng.ports[cap.index].mtu, out);
 	cap.written = cap.lost = cap.bytes = 0;
 	cap.stop = false;
 	if (rc == 0 &&
@@ -263,8 +277,14 @@ capture_start(void *app, const char *arg, struct cmd_out *out)
 		capture_free();
 		return rc;
 	}
-	capture_hook(a);
 	cap.on = true;
+	rc = capture_hook(&v);
+	if (rc < 0) {
+		capture_end(a);
+		unlink(path);
+		return cmd_refuse(out, "the frames of port %u cannot be captured: %s", cap.index,
+			strerror(-rc));
+	}
 	return cmd_say(out, "Capturing the frames of port %u to %s.", cap.index, path);
 }
 
@@ -279,6 +299,23 @@ capture_end(struct app *a)
 	rte_pcapng_write_stats(cap.file, cap.port, NULL, 0, 0, cap.written, cap.lost);
 	capture_free();
 	cap.on = false;
+}
+
+void
+capture_look(struct app *a)
+{
+	struct eng_port_view v;
+
+	if (!cap.on)
+		return;
+	eng_port_look(a->e, cap.index, &v);
+	if (!v.removed)
+		return;
+	capture_end(a);
+	sk_log(SK_LOG_WARNING,
+		"the capture ended, because the device of port %u was removed: %" PRIu64
+		" frames written, %" PRIu64 " lost",
+		cap.index, cap.written, cap.lost);
 }
 
 int

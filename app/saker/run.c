@@ -134,6 +134,7 @@ run_until_stop(struct app *a)
 static void
 every_second(struct app *a, uint64_t second)
 {
+	capture_look(a);
 	eng_ports_look(a->e);
 	if (a->s.stats_period != 0 && second % a->s.stats_period == 0)
 		stats_period(a);

@@ -41,6 +41,9 @@ int capture_start(void *app, const char *arg, struct cmd_out *out);
 int capture_stop(void *app, const char *arg, struct cmd_out *out);
 /* Ends a capture, if one runs. */
 void capture_end(struct app *a);
+/* Ends the capture of a port whose device was removed. The thread that calls eng_ports_look() calls
+ * this before each call: eng_ports_look() closes such a port at its third call at the earliest. */
+void capture_look(struct app *a);
 
 /* ---- change.c: changes while saker runs ---- */
 /* Commands: read options and configuration again, change values, remove a section, save. */

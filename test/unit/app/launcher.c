@@ -2,8 +2,13 @@
 /* Tests the whole launcher, which runs in the process of each test. */
 #include <criterion/criterion.h>
 
+#include <pthread.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../../../app/saker/saker.h"
@@ -12,7 +17,7 @@
 int saker_main(int argc, char **argv);
 
 static char folder[] = "/tmp/saker-launcher-XXXXXX";
-static char config[64], sock[64], control[64];
+static char config[64], sock[64], control[64], frames[64];
 
 static void
 setup(void)
@@ -21,12 +26,14 @@ setup(void)
 	snprintf(config, sizeof(config), "%s/ini", folder);
 	snprintf(sock, sizeof(sock), "%s/sock", folder);
 	snprintf(control, sizeof(control), "%s/control", folder);
+	snprintf(frames, sizeof(frames), "%s/frames", folder);
 }
 
 static void
 teardown(void)
 {
 	unlink(config);
+	unlink(frames);
 	cr_assert_eq(rmdir(folder), 0, "saker leaves files in its folder");
 }
 
@@ -85,4 +92,146 @@ Test(app_launcher, a_failed_start_ends_the_thread_of_the_gateway_before_the_engi
 				"[gateway]\nenabled = yes\n"),
 		EXIT_FAILURE);
 	cr_assert_eq(destroyed, 1, "the host's engine");
+}
+
+/* ---- Captures of a port whose device is removed ---- */
+
+#define PATIENCE_MS 60000
+
+static struct {
+	rte_eth_dev_cb_fn report; /* what the engine calls for a removed device */
+	void *arg;
+	uint16_t port;
+	bool full; /* ethdev accepts no callback of a send queue */
+} driver;
+
+int __real_rte_eth_dev_callback_register(
+	uint16_t port, enum rte_eth_event_type type, rte_eth_dev_cb_fn report, void *arg);
+int __wrap_rte_eth_dev_callback_register(
+	uint16_t port, enum rte_eth_event_type type, rte_eth_dev_cb_fn report, void *arg);
+const struct rte_eth_rxtx_callback *__real_rte_eth_add_tx_callback(
+	uint16_t port, uint16_t queue, rte_tx_callback_fn fn, void *arg);
+const struct rte_eth_rxtx_callback *__wrap_rte_eth_add_tx_callback(
+	uint16_t port, uint16_t queue, rte_tx_callback_fn fn, void *arg);
+
+int
+__wrap_rte_eth_dev_callback_register(
+	uint16_t port, enum rte_eth_event_type type, rte_eth_dev_cb_fn report, void *arg)
+{
+	if (type == RTE_ETH_EVENT_INTR_RMV) {
+		driver.report = report;
+		driver.arg = arg;
+		driver.port = port;
+	}
+	return __real_rte_eth_dev_callback_register(port, type, report, arg);
+}
+
+const struct rte_eth_rxtx_callback *
+__wrap_rte_eth_add_tx_callback(uint16_t port, uint16_t queue, rte_tx_callback_fn fn, void *arg)
+{
+	if (!driver.full)
+		return __real_rte_eth_add_tx_callback(port, queue, fn, arg);
+	rte_errno = ENOMEM;
+	return NULL;
+}
+
+static pthread_t saker;
+
+static void *
+saker_main_runs(void *arg)
+{
+	return (void *)(intptr_t)saker_runs("[saker]\nlog = warning\n");
+}
+
+/* Executes a command. Returns its status, or below 0 when no saker answers. `words`, if not NULL,
+ * are in the answer. */
+static int
+command(const char *words, const char *fmt, ...)
+{
+	struct cmd_answer answer;
+	char line[256];
+	va_list ap;
+	int rc;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	rc = cmd_ask(control, "text", line, &answer);
+	if (rc < 0)
+		return rc;
+	if (words != NULL)
+		cr_assert_not_null(strstr(answer.text, words), "'%s' gave '%s'", line, answer.text);
+	free(answer.text);
+	return answer.status;
+}
+
+static void
+saker_begins(void)
+{
+	cr_assert_eq(pthread_create(&saker, NULL, saker_main_runs, NULL), 0);
+	for (unsigned ms = 0; command(NULL, "show loops") != 0; ms++) {
+		cr_assert_lt(ms, PATIENCE_MS, "saker does not answer");
+		usleep(1000);
+	}
+	cr_assert_not_null(driver.report);
+}
+
+static void
+saker_ends(void)
+{
+	void *code;
+
+	cr_assert_eq(command(NULL, "quit"), 0);
+	cr_assert_eq(pthread_join(saker, &code), 0);
+	cr_assert_eq((intptr_t)code, EXIT_SUCCESS);
+}
+
+static void
+device_is_removed(void)
+{
+	driver.report(driver.port, RTE_ETH_EVENT_INTR_RMV, driver.arg, NULL);
+}
+
+/* ethdev keeps the callbacks of a port that is closed, and calls them for the next port with its
+ * number. */
+Test(app_launcher, a_capture_ends_before_its_removed_port_is_closed, .timeout = 120)
+{
+	saker_begins();
+	cr_assert_eq(command("Capturing", "capture start %s 0", frames), 0);
+	device_is_removed();
+	for (unsigned ms = 0; rte_eth_dev_is_valid_port(driver.port); ms++) {
+		cr_assert_lt(ms, PATIENCE_MS, "saker does not close the port");
+		usleep(1000);
+	}
+	command(NULL, "capture stop");
+	cr_assert_eq(command("in use again", "port attach 0"), 0);
+	cr_assert_eq(access(frames, R_OK), 0, "the file of the capture stays");
+	unlink(frames);
+	cr_assert_eq(command("Capturing", "capture start %s 0", frames), 0);
+	cr_assert_eq(command("written", "capture stop"), 0);
+	saker_ends();
+}
+
+Test(app_launcher, a_capture_of_a_removed_port_is_refused, .timeout = 120)
+{
+	saker_begins();
+	device_is_removed();
+	cr_assert_eq(command("the device of port 0 was removed", "capture start %s 0", frames), 1);
+	cr_assert_neq(access(frames, F_OK), 0, "a file without a capture");
+	cr_assert_eq(command("no capture runs", "capture stop"), 1);
+	saker_ends();
+}
+
+Test(app_launcher, a_capture_without_a_callback_is_refused, .timeout = 120)
+{
+	saker_begins();
+	driver.full = true;
+	cr_assert_eq(command("the frames of port 0 cannot be captured: Cannot allocate memory",
+			     "capture start %s 0", frames),
+		1);
+	cr_assert_neq(access(frames, F_OK), 0, "a file without a capture");
+	driver.full = false;
+	cr_assert_eq(command("Capturing", "capture start %s 0", frames), 0);
+	cr_assert_eq(command("written", "capture stop"), 0);
+	saker_ends();
 }
