@@ -28,6 +28,7 @@
 	X(MPA_EARLY_DATA, SK_WARNING, "bytes after a request, before the reply was sent")          \
 	X(MPA_PARAMETERS, SK_WARNING,                                                              \
 		"a reply that contradicts the request (CRC, enhanced or not, flag A)")             \
+	X(MPA_REJECTED, SK_NORMAL, "the peer rejected the connection")                             \
 	X(MPA_CRC, SK_WARNING, "an FPDU whose CRC is wrong")                                       \
 	X(MPA_MARKER, SK_WARNING, "a marker that does not point to its FPDU")                      \
 	X(MPA_SHORT_ULPDU, SK_WARNING, "an FPDU too short for a DDP header")                       \

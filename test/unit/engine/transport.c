@@ -158,6 +158,7 @@ Test(engine_transport, own_address_goes_over_the_loop_port)
 	m = expect(&w, SIDE_A, ENG_TC_REJECTED);
 	cr_assert_eq(m->conn, conn);
 	cr_assert_eq(m->private_len, 2);
+	cr_assert_eq(pair_counter(w.pair.e[0], "mpa", "MPA_REJECTED"), 1);
 	cr_assert_gt(pair_counter(w.pair.e[0], "eng", "ENG_LOOP_PORT"), 5);
 	/* The index is not free until the notice has been returned. */
 	for (int i = 0; i < 100; i++)

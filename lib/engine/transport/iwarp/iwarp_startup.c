@@ -291,6 +291,8 @@ eng_mpa_connected(struct eng_transport *t, struct eng_conn *c)
 static void
 mpa_advance(struct eng_transport *t, struct eng_conn *c)
 {
+	struct eng_iwarp *iw = t->part[ENG_IWARP];
+
 	switch (eng_mpa_of(c)->startup.state) {
 	case MPA_REQUESTED:
 		c->state = ECONN_REQUESTED;
@@ -300,6 +302,7 @@ mpa_advance(struct eng_transport *t, struct eng_conn *c)
 		mpa_established(t, c);
 		break;
 	case MPA_REFUSED:
+		sk_count(iw->mpa_counters, MPA_REJECTED);
 		c->state = ECONN_DEAD;
 		mpa_notice(t, c, ENG_TC_REJECTED);
 		eng_conn_pend(t, c, ECONN_P_CLOSE);
