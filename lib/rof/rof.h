@@ -143,10 +143,9 @@ struct rof_stage {
 	struct rof_op *spare_op;
 	struct rof_recv *spare_recv;
 	unsigned spare_recvs;
-	unsigned late;              /* datagrams that wait for pages, of all QPs */
-	struct rof_chan *datagrams; /* all datagram channels */
-	unsigned users;             /* QPs and channels; the last one frees the spare objects */
-	struct fa_buf *done;        /* payloads that rof_rx() frees before it returns */
+	unsigned late;       /* datagrams that wait for pages, of all QPs */
+	unsigned users;      /* QPs and channels; the last one frees the spare objects */
+	struct fa_buf *done; /* payloads that rof_rx() frees before it returns */
 };
 
 /* ---- Channels ---- */

@@ -85,10 +85,6 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	c->txn_base = c->txn_next = p->tx_rsn;
 	c->sn = c->sn_next = 1; /* 8.2 */
 	c->waiting_end = &c->waiting;
-	if (p->transport == ROF_UD) {
-		c->next_datagrams = st->datagrams;
-		st->datagrams = c;
-	}
 	rof_users(st, 1);
 	return c;
 }
@@ -97,19 +93,8 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 static void
 datagrams_end(struct rof_chan *c)
 {
-	struct rof_chan **p = &c->st->datagrams;
-
-	for (; *p != c; p = &(*p)->next_datagrams)
-		;
-	*p = c->next_datagrams;
-	for (uint32_t i = c->txn_base; i != c->txn_next; i++) {
-		struct rof_txn *t = &c->txns[i & (c->txn_cap - 1)];
-
-		if (t->kind == ROF_TXN_NONE || t->qp == NULL)
-			continue;
-		rof_count(c->st, ROF_UD_LOST);
-		rof_req_progress(t->qp, t->req, RD_SUCCESS, 0);
-	}
+	for (; c->txn_base != c->txn_next; c->txn_base++)
+		rof_txn_lost(c, &c->txns[c->txn_base & (c->txn_cap - 1)]);
 }
 
 void
@@ -228,6 +213,37 @@ rof_chan_unwait(struct rof_qp *q)
 
 /* ---- Transactions ---- */
 
+/* Detaches a transaction from its QP. */
+static inline void
+txn_detach(const struct rof_chan *c, struct rof_txn *t)
+{
+	if (t->qp != NULL && c->p.transport == ROF_UD)
+		LIST_REMOVE(t, of_qp);
+	t->qp = NULL;
+}
+
+void
+rof_txn_move(const struct rof_chan *c, struct rof_txn *to, struct rof_txn *from)
+{
+	*to = *from;
+	if (from->qp == NULL || c->p.transport != ROF_UD)
+		return;
+	LIST_INSERT_BEFORE(from, to, of_qp);
+	LIST_REMOVE(from, of_qp);
+}
+
+void
+rof_txn_lost(const struct rof_chan *c, struct rof_txn *t)
+{
+	struct rof_qp *q = t->qp;
+
+	if (q == NULL)
+		return;
+	txn_detach(c, t);
+	rof_count(c->st, ROF_UD_LOST);
+	rof_req_progress(q, t->req, RD_SUCCESS, 0);
+}
+
 bool
 rof_txns_grow(struct rof_chan *c)
 {
@@ -240,7 +256,7 @@ rof_txns_grow(struct rof_chan *c)
 	if (t == NULL)
 		return false;
 	for (uint32_t i = c->txn_base; i != c->txn_next; i++)
-		t[i & (cap - 1)] = c->txns[i & (c->txn_cap - 1)];
+		rof_txn_move(c, &t[i & (cap - 1)], &c->txns[i & (c->txn_cap - 1)]);
 	free(c->txns);
 	c->txns = t;
 	c->txn_cap = cap;
@@ -313,26 +329,24 @@ rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t)
 {
 	rof_chan_unroom(c, t->kind, t->len);
 	t->kind = ROF_TXN_NONE;
-	t->qp = NULL;
+	txn_detach(c, t);
 	rof_chan_rebase(c);
-}
-
-static void
-chan_forget(struct rof_chan *c, const struct rof_qp *q)
-{
-	for (uint32_t i = c->txn_base; i != c->txn_next; i++)
-		if (c->txns[i & (c->txn_cap - 1)].qp == q)
-			c->txns[i & (c->txn_cap - 1)].qp = NULL;
 }
 
 void
 rof_forget(struct rof_qp *q)
 {
-	if (q->c != NULL)
-		chan_forget(q->c, q);
-	for (struct rof_chan *c = q->st->datagrams; c != NULL && q->transport == ROF_UD;
-		c = c->next_datagrams)
-		chan_forget(c, q);
+	const struct rof_chan *c = q->c;
+	struct rof_txn *t;
+
+	if (c != NULL)
+		for (uint32_t i = c->txn_base; i != c->txn_next; i++)
+			if (c->txns[i & (c->txn_cap - 1)].qp == q)
+				c->txns[i & (c->txn_cap - 1)].qp = NULL;
+	while ((t = LIST_FIRST(&q->datagrams)) != NULL) {
+		LIST_REMOVE(t, of_qp);
+		t->qp = NULL;
+	}
 }
 
 bool

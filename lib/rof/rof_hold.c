@@ -28,16 +28,6 @@ rof_hold_room(struct rof_chan *c)
 	return ROF_ROOM;
 }
 
-static void
-rof_hold_lose(struct rof_chan *c, const struct rof_txn *t, struct fa_buf *buf)
-{
-	c->st->ops.buf_put(c->st->ctx, buf);
-	if (t->qp == NULL)
-		return;
-	rof_count(c->st, ROF_UD_LOST);
-	rof_req_progress(t->qp, t->req, RD_SUCCESS, 0);
-}
-
 /* Until the first message is sent, each transaction corresponds to one pending message. */
 bool
 rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p)
@@ -55,15 +45,16 @@ rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p)
 	c->rx_cell = p->pools.rx_cell;
 	c->txns = txns;
 	for (uint32_t i = c->txn_base; i != c->txn_next; i++) {
-		const struct rof_txn *t = &old[i & (c->txn_cap - 1)];
+		struct rof_txn *t = &old[i & (c->txn_cap - 1)];
 		struct rof_msg *m =
 			&c->pending[(c->pending_head + i - c->txn_base) & (c->pending_cap - 1)];
 
 		if (m->buf->len > most) {
-			rof_hold_lose(c, t, m->buf);
+			c->st->ops.buf_put(c->st->ctx, m->buf);
+			rof_txn_lost(c, t);
 			continue;
 		}
-		txns[(p->tx_rsn + n) & (c->txn_cap - 1)] = *t;
+		rof_txn_move(c, &txns[(p->tx_rsn + n) & (c->txn_cap - 1)], t);
 		c->pending[(c->pending_head + n++) & (c->pending_cap - 1)] = *m;
 	}
 	free(old);

@@ -26,6 +26,8 @@
 #ifndef SAKER_ROF_PRIV_H
 #define SAKER_ROF_PRIV_H
 
+#include <sys/queue.h>
+
 #include "rof.h"
 
 #include "../base/mem.h"
@@ -91,9 +93,14 @@ struct rof_txn {
 	struct rof_qp *qp; /* NULL: the QP was destroyed or flushed */
 	uint32_t req;
 	uint32_t sn;
-	uint64_t sink; /* Read, Atomic: address to which the bytes go */
-	uint32_t sink_lkey;
-	uint32_t bytes; /* Read: requested bytes */
+	union {
+		struct {
+			uint64_t sink; /* Read, Atomic: address to which the bytes go */
+			uint32_t sink_lkey;
+			uint32_t bytes; /* Read: requested bytes */
+		};
+		LIST_ENTRY(rof_txn) of_qp; /* datagram: in qp->datagrams, unless qp is NULL */
+	};
 	uint32_t len;   /* of the Falcon payload: the push, or the longest pull data */
 	uint8_t kind;   /* enum rof_txn_kind; ROF_TXN_NONE: completed out of order */
 	uint16_t cells; /* its credits: push, for transmit buffers; pull, for receive buffers */
@@ -144,7 +151,6 @@ struct rof_chan {
 	uint64_t sn_map[ROF_SN_WINDOW / 64];
 	struct rof_parked *parked;   /* pulls that wait for those before them, by number */
 	struct rof_qp **waiting_end; /* the place to append the next one */
-	struct rof_chan *next_datagrams;
 };
 
 /* A receive that messages fill. */
@@ -198,6 +204,7 @@ struct rof_qp {
 	 * one. */
 	struct rof_late *late, **late_end;
 	uint32_t nlate;
+	LIST_HEAD(, rof_txn) datagrams; /* those outstanding, on all channels */
 };
 _Static_assert(offsetof(struct rof_chan, user) == 64 &&
 		       offsetof(struct rof_chan, late_head) <= 128 &&
@@ -268,6 +275,10 @@ struct rof_txn *rof_chan_start(struct rof_chan *c, const struct rof_msg *m, enum
 /* Returns the outstanding transaction with this RSN, or NULL. */
 struct rof_txn *rof_chan_txn(struct rof_chan *c, uint32_t rsn);
 void rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t);
+/* Moves a transaction to another array. */
+void rof_txn_move(const struct rof_chan *c, struct rof_txn *to, struct rof_txn *from);
+/* Completes a datagram as one that the network loses. The transaction has no QP afterwards. */
+void rof_txn_lost(const struct rof_chan *c, struct rof_txn *t);
 /* Moves the base over the transactions that are done. */
 static inline void
 rof_chan_rebase(struct rof_chan *c)
@@ -276,7 +287,8 @@ rof_chan_rebase(struct rof_chan *c)
 		c->txns[c->txn_base & (c->txn_cap - 1)].kind == ROF_TXN_NONE)
 		c->txn_base++;
 }
-/* Detaches all transactions from `q`, on every channel: deliveries for them are dropped. */
+/* Detaches all transactions from `q`, on every channel: deliveries for them are dropped. It visits
+ * only the channel of a reliable QP, and only the outstanding datagrams of a datagram QP. */
 void rof_forget(struct rof_qp *q);
 /* Makes rof_chan_wake() return `q`, a datagram QP. */
 void rof_chan_wait(struct rof_chan *c, struct rof_qp *q);

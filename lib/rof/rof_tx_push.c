@@ -109,6 +109,8 @@ packet_started(struct rof_qp *q, struct rof_op *op, struct rof_txn *t, uint32_t 
 	if (!op->begun)
 		rof_req_begin(q, op);
 	t->qp = q;
+	if (q->transport == ROF_UD)
+		LIST_INSERT_HEAD(&q->datagrams, t, of_qp);
 	t->req = op->req;
 	rof_req_at(q, op->req)->left++;
 	op->sent++;

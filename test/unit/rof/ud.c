@@ -340,6 +340,81 @@ Test(rof_ud, a_qp_goes_while_its_datagrams_are_under_way)
 	stop();
 }
 
+/* Without the array of channel 1, any visit of its transactions ends the test. */
+Test(rof_ud, the_end_of_a_qp_visits_no_datagram_of_others)
+{
+	struct rof_txn *txns;
+
+	start(64);
+	for (unsigned i = 0; i < 8; i++)
+		post(1 + i % 2, i, 1, 8);
+	post(0, 8, 0, 8);
+	txns = chan[1]->txns;
+	chan[1]->txns = NULL;
+	rof_disconnect(qp[0]);
+	rof_qp_destroy(qp[0]);
+	qp[0] = NULL;
+	rof_qp_destroy(qp[3]);
+	qp[3] = NULL;
+	chan[1]->txns = txns;
+	cr_assert_eq(s.nsend, 1);
+	for (unsigned i = 0; i < 8; i++)
+		done(chan[1], SCRIPT_RSN + i, FA_DONE);
+	cr_assert_eq(s.nsend, 9);
+	stop();
+}
+
+/* The datagrams of two QPs alternate while the array of transactions grows. */
+Test(rof_ud, a_qp_goes_after_the_array_of_its_datagrams_has_grown)
+{
+	const unsigned all = 4 * ROF_TXNS_MIN;
+
+	start(all);
+	for (unsigned i = 0; i < all; i++) {
+		post(i % 2, i, 0, 8);
+		if (i % 8 == 3)
+			done(chan[0], SCRIPT_RSN + i - 1, FA_DONE);
+	}
+	cr_assert_eq(chan[0]->txn_cap, all);
+	rof_qp_destroy(qp[0]);
+	qp[0] = NULL;
+	for (unsigned i = 0; i < all; i++)
+		if (i % 8 != 2)
+			done(chan[0], SCRIPT_RSN + i, FA_DONE);
+	cr_assert_eq(s.nsend, all / 8 + all / 2);
+	for (unsigned i = all / 8; i < s.nsend; i++)
+		cr_assert_eq(s.send_wc[i].qpn, SCRIPT_QPN + 1);
+	cr_assert_eq(s.st.counters[ROF_BAD_RESPONSE], 0);
+	stop();
+}
+
+Test(rof_ud, a_qp_goes_after_its_held_datagrams_got_a_connection)
+{
+	struct rof_chan_params open;
+
+	start(64);
+	rof_chan_hold(chan[0], 64);
+	for (unsigned i = 0; i < 12; i++)
+		post(i % 2, i, 0, i < 4 ? 1000 : 8);
+	cr_assert_eq(s.requests, 0);
+	open = chan[0]->p;
+	open.mtu = 512;
+	open.tx_rsn += 100;
+	cr_assert(rof_chan_open(chan[0], &open));
+	cr_assert_eq(s.nsend, 4, "lost: longer than the MTU");
+	rof_chan_tx(chan[0]);
+	cr_assert_eq(s.requests, 8);
+	rof_qp_destroy(qp[0]);
+	qp[0] = NULL;
+	for (unsigned i = 0; i < 8; i++)
+		done(chan[0], SCRIPT_RSN + 100 + i, FA_DONE);
+	cr_assert_eq(s.nsend, 8);
+	for (unsigned i = 4; i < 8; i++)
+		cr_assert_eq(s.send_wc[i].wr_id, 2 * i - 3);
+	cr_assert_eq(s.st.counters[ROF_BAD_RESPONSE], 0);
+	stop();
+}
+
 Test(rof_ud, a_channel_goes_while_datagrams_are_under_way)
 {
 	start(64);
