@@ -84,7 +84,7 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	c->credits = p->credits;
 	c->txn_base = c->txn_next = p->tx_rsn;
 	c->sn = c->sn_next = 1; /* 8.2 */
-	c->waiting_end = &c->waiting;
+	TAILQ_INIT(&c->waiting);
 	rof_users(st, 1);
 	return c;
 }
@@ -179,15 +179,13 @@ rof_chan_wait(struct rof_chan *c, struct rof_qp *q)
 	if (q->waits_for != NULL)
 		return;
 	q->waits_for = c;
-	q->next_waiting = NULL;
-	*c->waiting_end = q;
-	c->waiting_end = &q->next_waiting;
+	TAILQ_INSERT_TAIL(&c->waiting, q, of_waiting);
 }
 
 struct rof_qp *
 rof_chan_wake(struct rof_chan *c)
 {
-	struct rof_qp *q = c->waiting;
+	struct rof_qp *q = TAILQ_FIRST(&c->waiting);
 
 	if (q != NULL)
 		rof_chan_unwait(q);
@@ -197,17 +195,9 @@ rof_chan_wake(struct rof_chan *c)
 void
 rof_chan_unwait(struct rof_qp *q)
 {
-	struct rof_chan *c = q->waits_for;
-	struct rof_qp **p;
-
-	if (c == NULL)
+	if (q->waits_for == NULL)
 		return;
-	for (p = &c->waiting; *p != q; p = &(*p)->next_waiting)
-		;
-	*p = q->next_waiting;
-	if (c->waiting_end == &q->next_waiting)
-		c->waiting_end = p;
-	q->next_waiting = NULL;
+	TAILQ_REMOVE(&q->waits_for->waiting, q, of_waiting);
 	q->waits_for = NULL;
 }
 

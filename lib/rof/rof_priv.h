@@ -123,13 +123,12 @@ struct rof_chan {
 	/* While rof_rx() is executing: requests from taken_rsn on whose outcome FA_TAKEN is not
 	 * sent yet. */
 	bool in_rx : 1;
-	bool refused : 1;       /* refuse_rsn was answered with RNR, and has not been taken since */
-	bool held : 1;          /* a datagram channel without a connection yet */
-	bool is_late : 1;       /* late[] has a delivery */
-	struct rof_qp *waiting; /* datagram QPs that wait for room */
+	bool refused : 1; /* refuse_rsn was answered with RNR, and has not been taken since */
+	bool held : 1;    /* a datagram channel without a connection yet */
+	bool is_late : 1; /* late[] has a delivery */
+	struct rof_msg *pending;
 
 	void *user;
-	struct rof_msg *pending;
 	uint32_t pending_cap;
 	struct fa_credits credits;
 	uint32_t tx_cell, rx_cell; /* those of p.pools */
@@ -149,8 +148,8 @@ struct rof_chan {
 	uint32_t hold; /* datagrams that may wait for the connection */
 	/* sequence numbers that have arrived from sn_next on, modulo the window */
 	uint64_t sn_map[ROF_SN_WINDOW / 64];
-	struct rof_parked *parked;   /* pulls that wait for those before them, by number */
-	struct rof_qp **waiting_end; /* the place to append the next one */
+	struct rof_parked *parked;    /* pulls that wait for those before them, by number */
+	TAILQ_HEAD(, rof_qp) waiting; /* datagram QPs that wait for room */
 };
 
 /* A receive that messages fill. */
@@ -199,7 +198,7 @@ struct rof_qp {
 	uint32_t qkey;
 	int error;
 	struct rof_chan *waits_for;
-	struct rof_qp *next_waiting;
+	TAILQ_ENTRY(rof_qp) of_waiting; /* in waits_for->waiting, unless waits_for is NULL */
 	/* Datagrams that wait for pages of the client's memory, and the place to append the next
 	 * one. */
 	struct rof_late *late, **late_end;

@@ -497,8 +497,11 @@ rof_rx_one(struct rof_chan *c, const struct fa_delivery *d)
 bool
 rof_rx_kicks(const struct rof_chan *c)
 {
-	return c->pending_head != c->pending_tail || c->waiting != NULL ||
-	       (c->rc != NULL && c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN);
+	if (c->pending_head != c->pending_tail)
+		return true;
+	if (c->rc != NULL)
+		return c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN;
+	return !TAILQ_EMPTY(&c->waiting);
 }
 
 /* ---- Fast paths ---- */

@@ -318,6 +318,24 @@ Test(rof_ud, a_full_channel_wakes_in_turn)
 	stop();
 }
 
+/* Without the link behind QP 1, any walk over the QPs that wait ends the test. */
+Test(rof_ud, a_qp_that_ends_visits_no_others_that_wait)
+{
+	struct rof_qp *next;
+
+	start(64);
+	for (unsigned i = 0; i < QPS; i++)
+		rof_chan_wait(chan[0], qp[i]);
+	next = TAILQ_NEXT(qp[1], of_waiting);
+	TAILQ_NEXT(qp[1], of_waiting) = NULL;
+	rof_disconnect(qp[3]);
+	TAILQ_NEXT(qp[1], of_waiting) = next;
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(rof_chan_wake(chan[0]), qp[i]);
+	cr_assert_null(rof_chan_wake(chan[0]));
+	stop();
+}
+
 /* Channels outlive QPs, and QPs channels. */
 Test(rof_ud, a_qp_goes_while_its_datagrams_are_under_way)
 {
