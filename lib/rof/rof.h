@@ -181,8 +181,8 @@ void *rof_chan_user(const struct rof_chan *c);
  * largest that the connection may get. */
 void rof_chan_hold(struct rof_chan *c, unsigned most);
 /* Gives the channel its connection. Waiting datagrams longer than p->mtu are lost. The caller must
- * call rof_chan_tx(). Returns false, and changes nothing, when memory is exhausted or `p` is
- * invalid. */
+ * call rof_chan_tx(), and rof_tx() for the QPs that rof_chan_wake() returns. Returns false, and
+ * changes nothing, when memory is exhausted or `p` is invalid. */
 bool rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p);
 /* Processes a delivery of Falcon; takes d->buf, which may be a chain (fa_buf.next): deliveries of
  * this type with consecutive RSNs from d->rsn on. Placement, completions and verdicts are done on

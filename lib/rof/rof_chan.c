@@ -223,7 +223,7 @@ rof_txn_move(const struct rof_chan *c, struct rof_txn *to, struct rof_txn *from)
 }
 
 void
-rof_txn_lost(const struct rof_chan *c, struct rof_txn *t)
+rof_txn_lost(struct rof_chan *c, struct rof_txn *t)
 {
 	struct rof_qp *q = t->qp;
 
@@ -232,6 +232,8 @@ rof_txn_lost(const struct rof_chan *c, struct rof_txn *t)
 	txn_detach(c, t);
 	rof_count(c->st, ROF_UD_LOST);
 	rof_req_progress(q, t->req, RD_SUCCESS, 0);
+	if (q->blocked)
+		rof_chan_wait(c, q);
 }
 
 bool

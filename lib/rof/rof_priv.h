@@ -276,8 +276,9 @@ struct rof_txn *rof_chan_txn(struct rof_chan *c, uint32_t rsn);
 void rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t);
 /* Moves a transaction to another array. */
 void rof_txn_move(const struct rof_chan *c, struct rof_txn *to, struct rof_txn *from);
-/* Completes a datagram as one that the network loses. The transaction has no QP afterwards. */
-void rof_txn_lost(const struct rof_chan *c, struct rof_txn *t);
+/* Completes a datagram as one that the network loses. The transaction has no QP afterwards, and
+ * rof_chan_wake() returns the QP if it has been blocked. */
+void rof_txn_lost(struct rof_chan *c, struct rof_txn *t);
 /* Moves the base over the transactions that are done. */
 static inline void
 rof_chan_rebase(struct rof_chan *c)

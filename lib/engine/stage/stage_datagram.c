@@ -223,6 +223,16 @@ eng_passed_poll(struct eng_stage *s)
 
 /* ---- Host connections ---- */
 
+/* Activates the QPs that waited for a channel. */
+static void
+chan_wake(struct eng_stage *s, struct rof_chan *c)
+{
+	struct rof_qp *q;
+
+	while ((q = rof_chan_wake(c)) != NULL)
+		eng_qp_activate(s, eng_qp_of(rof_qp_rd(q)));
+}
+
 static int
 host_create(struct eng_stage *s, struct eng_qp *qp)
 {
@@ -289,6 +299,7 @@ host_open(struct eng_stage *s, struct eng_qp *qp, struct eng_falcon_start *start
 	if (!qp->host->open)
 		eng_qp_pend(s, qp, EQP_P_ABORT);
 	eng_qp_activate(s, qp);
+	chan_wake(s, qp->chan);
 	free(start);
 }
 
@@ -296,7 +307,6 @@ static void
 host_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 {
 	struct fa_delivery d;
-	struct rof_qp *q;
 
 	switch (m->id_type & 15) {
 	case ENG_E_OPEN:
@@ -316,8 +326,7 @@ host_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 	if (!rof_rx(qp->chan, s->now, &d))
 		return;
 	eng_qp_activate(s, qp);
-	while ((q = rof_chan_wake(qp->chan)) != NULL)
-		eng_qp_activate(s, eng_qp_of(rof_qp_rd(q)));
+	chan_wake(s, qp->chan);
 }
 
 static bool

@@ -449,6 +449,28 @@ Test(rof_ud, a_channel_goes_while_datagrams_are_under_way)
 	stop();
 }
 
+Test(rof_ud, a_channel_that_opens_with_a_small_mtu_names_the_qps_that_can_continue)
+{
+	struct rof_chan_params open;
+
+	start(ROF_REQS_MIN);
+	rof_chan_hold(chan[0], 64);
+	post(1, 0, 0, 1000);
+	for (unsigned i = 0; i < ROF_REQS_MIN + 1; i++)
+		post(0, 1 + i, 0, i == 0 ? 1000 : 8);
+	cr_assert(qp[0]->blocked);
+	open = chan[0]->p;
+	open.mtu = 512;
+	cr_assert(rof_chan_open(chan[0], &open));
+	cr_assert_eq(s.st.counters[ROF_UD_LOST], 2);
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[0]);
+	cr_assert_null(rof_chan_wake(chan[0]));
+	rof_chan_tx(chan[0]);
+	rof_tx(qp[0], 0, 8);
+	cr_assert_eq(s.requests, ROF_REQS_MIN);
+	stop();
+}
+
 /* ---- Missing pages ---- */
 
 static unsigned fetches;
