@@ -172,9 +172,14 @@ struct rof_chan_params {
  * with ROF_ERRORS_VERBS (6.4), or credits for less than one full packet of each kind. */
 struct rof_chan *rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user);
 /* Destroys a channel and returns its buffers, without completions: its QP has left it by
- * rof_qp_destroy() or rof_closed(). Outstanding datagrams complete, as if the network had lost
- * them; the caller must call rof_tx() for each QP that has any, or that waits for this channel. */
+ * rof_qp_destroy() or rof_closed(). The caller has called rof_chan_lose() for a datagram channel,
+ * and has taken all QPs from rof_chan_wake(), if any QPs remain. */
 void rof_chan_destroy(struct rof_chan *c);
+/* Completes all outstanding datagrams of a channel that is to be destroyed, as if the network had
+ * lost them: no completion will arrive for them. rof_chan_wake() then returns the QPs for which the
+ * caller must call rof_tx(): those that wait for the channel, and those that were blocked with a
+ * datagram on it. */
+void rof_chan_lose(struct rof_chan *c);
 void *rof_chan_user(const struct rof_chan *c);
 /* Marks a new datagram channel as one without a connection. Up to `most` datagrams (at most
  * ROF_HELD_MAX) wait for the connection; further ones complete as lost. The channel's mtu is the

@@ -89,9 +89,8 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	return c;
 }
 
-/* Completes outstanding datagrams, for which no completion will arrive: a datagram may be lost. */
-static void
-datagrams_end(struct rof_chan *c)
+void
+rof_chan_lose(struct rof_chan *c)
 {
 	for (; c->txn_base != c->txn_next; c->txn_base++)
 		rof_txn_lost(c, &c->txns[c->txn_base & (c->txn_cap - 1)]);
@@ -103,7 +102,7 @@ rof_chan_destroy(struct rof_chan *c)
 	struct rof_stage *st = c->st;
 
 	if (c->p.transport == ROF_UD)
-		datagrams_end(c);
+		rof_chan_lose(c);
 	for (; c->pending_head != c->pending_tail; c->pending_head++) {
 		struct rof_msg *m = &c->pending[c->pending_head & (c->pending_cap - 1)];
 

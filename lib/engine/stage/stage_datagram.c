@@ -233,6 +233,17 @@ chan_wake(struct eng_stage *s, struct rof_chan *c)
 		eng_qp_activate(s, eng_qp_of(rof_qp_rd(q)));
 }
 
+/* Destroys a channel, and completes all datagrams as lost that waited for it or were in flight.
+ * Activates only the QPs that can continue now: a peer decides how often a host connection ends,
+ * and the clients of all other QPs would be charged for visits. */
+static void
+chan_end(struct eng_stage *s, struct rof_chan *c)
+{
+	rof_chan_lose(c);
+	chan_wake(s, c);
+	rof_chan_destroy(c);
+}
+
 static int
 host_create(struct eng_stage *s, struct eng_qp *qp)
 {
@@ -256,12 +267,11 @@ static void
 host_destroy(struct eng_stage *s, struct eng_qp *qp)
 {
 	if (qp->chan != NULL)
-		rof_chan_destroy(qp->chan);
+		chan_end(s, qp->chan);
 	qp->chan = NULL;
 }
 
-/* Replaces the channel by a new one, and completes all datagrams as lost that waited for the old
- * one or were in flight. */
+/* Replaces the channel by a new one. */
 static void
 start_over(struct eng_stage *s, struct eng_qp *qp)
 {
@@ -271,10 +281,7 @@ start_over(struct eng_stage *s, struct eng_qp *qp)
 		qp->chan = was;
 		return;
 	}
-	rof_chan_destroy(was);
-	for (unsigned b = 0; b < ENG_NUMBER_BUCKETS; b++)
-		for (struct eng_qp *q = s->datagram_qps[b]; q != NULL; q = q->next_number)
-			eng_qp_activate(s, q);
+	chan_end(s, was);
 }
 
 void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host connections that end, or never exist. Each datagram QP that waits for one continues.
+ * Host connections that end, or never exist. Each datagram QP that waits for one continues, and no
+ * other QP is visited: a visit without work is charged to the client of the QP.
  */
 #include <criterion/criterion.h>
 
@@ -10,10 +11,12 @@
 
 TestSuite(engine_falcon_ud_ends, .init = pair_eal_large);
 
-#define QKEY  0x1234u
-#define DEPTH 8u   /* of a short send queue: the stage takes ROF_REQS_MIN requests of it */
-#define LONG  250u /* depth of a long one */
-#define TURNS 10000000u
+#define QKEY   0x1234u
+#define DEPTH  8u   /* of a short send queue: the stage takes ROF_REQS_MIN requests of it */
+#define LONG   250u /* depth of a long one */
+#define IDLE   16u
+#define ROUNDS 5u
+#define TURNS  10000000u
 
 static struct saker_qp *
 datagram_qp(const struct fnode *n, uint32_t depth)
@@ -125,6 +128,48 @@ impatient(struct eng_config *cfg, int node)
 {
 	cfg->falcon.patience_ns = 50000000;
 	cfg->falcon.stack.max_retransmits = 3;
+}
+
+/* A host connection ends ROUNDS times before it is open, and once when the peer has left. The
+ * client of the idle QPs is charged for none of that. */
+Test(engine_falcon_ud_ends, idle_qps_are_not_visited)
+{
+	struct sk_addr nobody = pair_addr("10.0.0.77");
+	const struct eng_client_stage *idle;
+	const struct eng_host *host;
+	struct saker_ah *ah[2];
+	struct saker_qp *busy, *peer;
+	struct fnode third;
+	uint8_t before;
+
+	frig_start(impatient);
+	frig_client(0, "idle", &third);
+	for (unsigned i = 0; i < IDLE; i++)
+		peer = datagram_qp(&third, DEPTH);
+	idle = stage_qp(peer)->payer;
+	busy = datagram_qp(&frig.n[0], DEPTH);
+	datagram_qp(&frig.n[1], DEPTH);
+	ah[0] = handle(0, &nobody);
+	ah[1] = handle(0, &frig.n[1].addr);
+	frig_turns(100);
+	before = idle->useless;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		cr_assert(post(busy, ah[0], 10));
+		cr_assert_eq(complete(1), 0);
+	}
+	cr_assert_eq(frig_count(0, "rof", "ROF_UD_LOST"), ROUNDS);
+	cr_assert(post(busy, ah[1], 10));
+	cr_assert_eq(complete(1), 0);
+	host = host_to(&frig.n[1].addr);
+	cr_assert(host->open);
+	frig_kill(1);
+	for (unsigned i = 0; i < TURNS && host->open; i++)
+		frig_turn();
+	cr_assert(!host->open);
+	frig_turns(100);
+	cr_assert_eq(idle->useless, before, "%u visits without work", idle->useless - before);
+	frig_client_end(&third);
+	frig_stop();
 }
 
 Test(engine_falcon_ud_ends, a_full_qp_continues_when_its_host_never_answers)

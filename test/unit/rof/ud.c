@@ -449,6 +449,29 @@ Test(rof_ud, a_channel_goes_while_datagrams_are_under_way)
 	stop();
 }
 
+/* QP 0 has as many requests outstanding as it can have, QP 1 waits for room, QP 2 only has a
+ * datagram under way, and QP 3 has nothing. */
+Test(rof_ud, a_channel_that_is_lost_names_the_qps_that_can_continue)
+{
+	start(ROF_REQS_MIN);
+	post(2, 0, 0, 8);
+	for (unsigned i = 0; i < ROF_REQS_MIN + 1; i++)
+		post(0, 1 + i, i % 2, 8);
+	cr_assert(qp[0]->blocked);
+	rof_chan_wait(chan[0], qp[1]);
+	rof_chan_lose(chan[0]);
+	cr_assert_eq(s.st.counters[ROF_UD_LOST], 1 + ROF_REQS_MIN / 2);
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[1]);
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[0]);
+	cr_assert_null(rof_chan_wake(chan[0]));
+	rof_chan_destroy(chan[0]);
+	chan[0] = NULL;
+	cr_assert_eq(s.st.counters[ROF_UD_LOST], 1 + ROF_REQS_MIN / 2, "each completes once");
+	rof_tx(qp[0], 0, 8);
+	cr_assert_not(qp[0]->blocked);
+	stop();
+}
+
 Test(rof_ud, a_channel_that_opens_with_a_small_mtu_names_the_qps_that_can_continue)
 {
 	struct rof_chan_params open;
