@@ -329,16 +329,17 @@ carrier_advance(struct eng_transport *t, struct eng_falcon_carrier *k)
 	carrier_arm(t, k);
 }
 
-/* Processes k->rest as far as this turn's frames go. Once this side has given the carrier up, it
- * ignores the rest of the stream, but takes it: lib/tcp keeps a connection until its owner has all
- * bytes. */
+/* Processes k->rest as far as this turn's frames go; in a turn of TLS, at least until the handshake
+ * is over. Once this side has given the carrier up, it ignores the rest of the stream, but takes
+ * it: lib/tcp keeps a connection until its owner has all bytes. */
 static void
 carrier_take(struct eng_transport *t, struct eng_falcon_carrier *k)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 	bool over = k->c->pending & ECONN_P_ABORT;
 
-	while (k->rest != NULL && (over || eng_falcon_frames_left(f))) {
+	while (k->rest != NULL &&
+		(over || rofx_carrier_handshakes(k->k) || eng_falcon_frames_left(f))) {
 		struct tcp_slice *s = k->rest;
 
 		k->rest = s->next;
