@@ -222,6 +222,8 @@ tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at)
 	rest->seq = seg->seq + n;
 	rest->seg_len = seg->seg_len - n;
 	rest->flags = seg->flags;
+	if (rest->flags & R_SACKED)
+		c->nsacked++;
 	rest->xmits = seg->xmits;
 	rest->sent_at = seg->sent_at;
 	rest->seg_next = seg->seg_next;
