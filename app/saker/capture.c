@@ -174,34 +174,44 @@ capture_quiet(const struct app *a)
 }
 
 /* The port is still open: see capture_look(). From a closed port, no callback could be removed, and
- * the next port with its number would call it. */
-static void
+ * the next port with its number would call it. Returns false when a loop that a debugger holds may
+ * still be in a callback: nothing that a callback uses may be freed then. */
+static bool
 capture_unhook(const struct app *a)
 {
+	bool quiet;
+
 	for (unsigned q = 0; q < cap.nhooks; q++) {
 		if (cap.hooks[q].rx != NULL)
 			rte_eth_remove_rx_callback(cap.port, (uint16_t)q, cap.hooks[q].rx);
 		if (cap.hooks[q].tx != NULL)
 			rte_eth_remove_tx_callback(cap.port, (uint16_t)q, cap.hooks[q].tx);
 	}
-	/* A loop that a debugger holds keeps its callbacks: their memory is not freed then. */
-	for (uint16_t q = 0; capture_quiet(a) && q < cap.nhooks; q++) {
+	quiet = capture_quiet(a);
+	for (uint16_t q = 0; quiet && q < cap.nhooks; q++) {
 		rte_free((void *)(uintptr_t)cap.hooks[q].rx);
 		rte_free((void *)(uintptr_t)cap.hooks[q].tx);
 	}
 	free(cap.hooks);
 	cap.hooks = NULL;
 	cap.nhooks = 0;
+	return quiet;
 }
 
 static void
-capture_free(void)
+capture_close(void)
 {
 	if (cap.file != NULL)
 		rte_pcapng_close(cap.file);
+	cap.file = NULL;
+}
+
+/* Frees what the callbacks use. */
+static void
+capture_free(void)
+{
 	rte_ring_free(cap.ring);
 	rte_mempool_free(cap.pool);
-	cap.file = NULL;
 	cap.ring = NULL;
 	cap.pool = NULL;
 }
@@ -261,6 +271,9 @@ capture_start(void *app, const char *arg, struct cmd_out *out)
 
 	if (cap.on)
 		return cmd_refuse(out, "a capture runs already; enter 'capture stop' first");
+	if (cap.pool != NULL)
+		return cmd_refuse(out,
+			"a loop that stood still may still use the memory of the last capture");
 	rc = capture_parse(a, arg, path, out);
 	if (rc < 0)
 		return rc;
@@ -274,6 +287,9 @@ capture_start(void *app, const char *arg, struct cmd_out *out)
 		rte_ctrl_thread_create(&cap.thread, "saker-capture", NULL, capture_main, NULL) != 0)
 		rc = cmd_refuse(out, "the thread that writes the capture cannot be created");
 	if (rc < 0) {
+		if (cap.file != NULL)
+			unlink(path);
+		capture_close();
 		capture_free();
 		return rc;
 	}
@@ -291,13 +307,17 @@ capture_start(void *app, const char *arg, struct cmd_out *out)
 void
 capture_end(struct app *a)
 {
+	bool quiet;
+
 	if (!cap.on)
 		return;
-	capture_unhook(a);
+	quiet = capture_unhook(a);
 	__atomic_store_n(&cap.stop, true, __ATOMIC_RELEASE);
 	pthread_join(cap.thread, NULL);
 	rte_pcapng_write_stats(cap.file, cap.port, NULL, 0, 0, cap.written, cap.lost);
-	capture_free();
+	capture_close();
+	if (quiet)
+		capture_free();
 	cap.on = false;
 }
 
