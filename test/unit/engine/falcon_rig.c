@@ -419,6 +419,15 @@ frig_stop(void)
 
 /* ---- Connections ---- */
 
+struct saker_ah *
+frig_ah(int node, const struct sk_addr *remote)
+{
+	struct saker_ah *ah;
+
+	cr_assert_eq(saker_ah_create(frig.n[node].pd, remote, &ah), 0, "%s", saker_error());
+	return ah;
+}
+
 struct saker_qp *
 frig_qp(int node, enum saker_transport transport)
 {

@@ -87,6 +87,7 @@ void frig_client_end(struct fnode *n);
 void frig_client_kill(struct fnode *n);
 
 struct saker_qp *frig_qp(int node, enum saker_transport transport);
+struct saker_ah *frig_ah(int node, const struct sk_addr *remote);
 struct saker_event frig_event(int node, enum saker_event_type type);
 bool frig_no_event(int node);
 struct rd_wc frig_wc(int node);

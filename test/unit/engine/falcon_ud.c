@@ -54,15 +54,6 @@ handle_as(int node, const struct sk_addr *remote, enum saker_ordering ordering)
 	return ah;
 }
 
-static struct saker_ah *
-handle(int node, const struct sk_addr *remote)
-{
-	struct saker_ah *ah;
-
-	cr_assert_eq(saker_ah_create(frig.n[node].pd, remote, &ah), 0, "%s", saker_error());
-	return ah;
-}
-
 static void
 send_to(struct saker_qp *qp, int node, const struct saker_ah *ah, uint32_t qpn, uint32_t qkey,
 	uint32_t off, uint32_t len)
@@ -127,7 +118,7 @@ Test(engine_falcon_ud, a_datagram_finds_its_way_and_comes_with_its_addresses_rof
 	fill(0);
 	a = datagram_qp(0, QKEY);
 	b = datagram_qp(1, QKEY + 1);
-	ah = handle(0, &frig.n[1].addr);
+	ah = frig_ah(0, &frig.n[1].addr);
 	receive(b, 1, 9, 100, 4000);
 	send_to(a, 0, ah, saker_qp_num(b), QKEY + 1, 5, 900);
 	wc = frig_wc(1);
@@ -148,7 +139,7 @@ Test(engine_falcon_ud, a_datagram_finds_its_way_and_comes_with_its_addresses_rof
 	cr_assert_arr_eq(grh + 36, frig.n[1].addr.b + 12, 4, "to");
 	/* The answer uses the same host connection. */
 	receive(a, 0, 1, 30000, 2000);
-	send_to(b, 1, handle(1, &frig.n[0].addr), wc.src_qp, QKEY, 100 + GRH, 900);
+	send_to(b, 1, frig_ah(1, &frig.n[0].addr), wc.src_qp, QKEY, 100 + GRH, 900);
 	cr_assert_eq(frig_wc(0).wr_id, 1);
 	cr_assert_arr_eq(frig.n[0].mem + 30000 + GRH, frig.n[0].mem + 5, 900);
 	sent(1);
@@ -163,7 +154,7 @@ Test(engine_falcon_ud, what_cannot_be_taken_is_lost_and_its_sender_none_the_wise
 	frig_start(NULL);
 	a = datagram_qp(0, QKEY);
 	b = datagram_qp(1, QKEY);
-	ah = handle(0, &frig.n[1].addr);
+	ah = frig_ah(0, &frig.n[1].addr);
 	send_to(a, 0, ah, saker_qp_num(b), QKEY, 0, 100);
 	await(1, "ROF_UD_NO_RECEIVE", 1);
 	sent(0);
@@ -191,7 +182,7 @@ Test(engine_falcon_ud, many_qps_share_one_connection_both_ways_rof_6_6_3)
 	fill(0);
 	fill(1);
 	for (int node = 0; node < 2; node++) {
-		ah[node] = handle(node, &frig.n[!node].addr);
+		ah[node] = frig_ah(node, &frig.n[!node].addr);
 		for (unsigned i = 0; i < 4; i++) {
 			qp[node][i] = datagram_qp(node, QKEY);
 			for (unsigned k = 0; k < 16; k++)
@@ -243,7 +234,7 @@ Test(engine_falcon_ud, hosts_connect_over_ipv6_too)
 	a = datagram_qp(0, QKEY);
 	b = datagram_qp(1, QKEY);
 	receive(b, 1, 1, 0, 4000);
-	send_to(a, 0, handle(0, &v6[1]), saker_qp_num(b), QKEY, 0, 300);
+	send_to(a, 0, frig_ah(0, &v6[1]), saker_qp_num(b), QKEY, 0, 300);
 	cr_assert_eq(frig_wc(1).byte_len, GRH + 300);
 	sent(0);
 	grh = frig.n[1].mem;
@@ -263,7 +254,7 @@ Test(engine_falcon_ud, a_saker_sends_to_itself)
 	fill(0);
 	a = datagram_qp(0, QKEY);
 	b = datagram_qp(1, QKEY);
-	ah = handle(0, &frig.n[0].addr);
+	ah = frig_ah(0, &frig.n[0].addr);
 	receive(b, 1, 7, 0, 4000);
 	send_to(a, 0, ah, saker_qp_num(b), QKEY, 0, 800);
 	cr_assert_eq(frig_wc(1).wr_id, 7);
@@ -294,7 +285,7 @@ Test(engine_falcon_ud, who_posts_before_there_is_a_connection_waits_and_loses_wh
 	frig.silent = true;
 	a = datagram_qp(0, QKEY);
 	b = datagram_qp(1, QKEY);
-	ah = handle(0, &frig.n[1].addr);
+	ah = frig_ah(0, &frig.n[1].addr);
 	for (unsigned i = 0; i < ROF_HELD_MAX; i++)
 		receive(b, 1, i, 0, 4000);
 	for (unsigned i = 0; i < ROF_HELD_MAX + 36; i++)
@@ -325,9 +316,9 @@ Test(engine_falcon_ud, a_host_that_never_answers_holds_up_nobody_for_long)
 	frig_start(short_patience);
 	a = datagram_qp(0, QKEY);
 	b = datagram_qp(1, QKEY);
-	ah = handle(0, &frig.n[1].addr);
+	ah = frig_ah(0, &frig.n[1].addr);
 	receive(b, 1, 1, 0, 4000);
-	send_to(a, 0, handle(0, &nobody), 1, QKEY, 0, 10);
+	send_to(a, 0, frig_ah(0, &nobody), 1, QKEY, 0, 10);
 	send_to(a, 0, ah, saker_qp_num(b), QKEY, 1, 10);
 	cr_assert_eq(frig_wc(1).wr_id, 1, "the datagram behind it goes");
 	sent(0);
@@ -349,7 +340,7 @@ Test(engine_falcon_ud, over_a_hostile_wire_each_comes_once_and_whole)
 	fill(0);
 	a = datagram_qp(0, QKEY);
 	b = datagram_qp(1, QKEY);
-	ah = handle(0, &frig.n[1].addr);
+	ah = frig_ah(0, &frig.n[1].addr);
 	for (unsigned i = 0; i < 64; i++)
 		receive(b, 1, i, i * 1000, 1000);
 	for (unsigned i = 0; i < TURNS && got + done < 128; i++) {
@@ -545,7 +536,7 @@ Test(engine_falcon_ud, the_order_of_a_handle_is_that_of_the_configuration_unless
 	fill(1);
 	for (int i = 0; i < 2; i++) {
 		qp[i] = datagram_qp(i, QKEY);
-		ah[i][0] = handle(i, &frig.n[!i].addr);
+		ah[i][0] = frig_ah(i, &frig.n[!i].addr);
 		ah[i][1] = handle_as(i, &frig.n[!i].addr, SAKER_ORDER_STRONG);
 	}
 	for (int k = 0; k < 2; k++) {
@@ -629,7 +620,7 @@ first_one_fails(const struct saker_modes *first, const struct saker_modes *secon
 {
 	static const struct saker_modes unordered = {.ordering = SAKER_ORDER_NONE};
 	struct saker_qp *qp[2] = {datagram_qp_with(0, first, 0), datagram_qp_with(0, second, 0)};
-	struct saker_ah *ah = handle(0, &frig.n[1].addr);
+	struct saker_ah *ah = frig_ah(0, &frig.n[1].addr);
 	struct saker_qp_info info;
 
 	for (int k = 0; k < 2; k++) {
@@ -724,7 +715,7 @@ Test(engine_falcon_ud, handles_that_are_none_of_the_program_fail_its_request_alo
 	cr_assert_eq(saker_pd_destroy(pd), -EBUSY);
 	cr_assert_eq(saker_ah_destroy(other), 0, "%s", saker_error());
 	cr_assert_eq(saker_pd_destroy(pd), 0, "%s", saker_error());
-	ah = handle(0, &frig.n[1].addr);
+	ah = frig_ah(0, &frig.n[1].addr);
 	send_to(a, 0, ah, 1, QKEY, 0, 9000);
 	cr_assert_eq(frig_wc(0).status, RD_LOC_LEN_ERR, "more than one packet");
 	send_to(a, 0, ah, 1, QKEY, 0, 10);
@@ -742,14 +733,14 @@ Test(engine_falcon_ud, a_client_that_dies_leaves_the_others_of_its_host_alone)
 	frig_client(1, "test", &third);
 	a = datagram_qp(0, QKEY);
 	b = datagram_qp(1, QKEY);
-	ah = handle(0, &frig.n[1].addr);
+	ah = frig_ah(0, &frig.n[1].addr);
 	receive(b, 1, 1, 0, 4000);
 	send_to(a, 0, ah, saker_qp_num(b), QKEY, 0, 10);
 	frig_wc(1);
 	sent(0);
 	c = datagram_qp(0, QKEY);
 	receive(c, 0, 4, 0, 1000);
-	handle(1, &frig.n[0].addr);
+	frig_ah(1, &frig.n[0].addr);
 	frig_kill(1);
 	send_to(a, 0, ah, saker_qp_num(b), QKEY, 0, 10);
 	sent(0);
@@ -800,7 +791,7 @@ Test(engine_falcon_ud, who_serves_a_port_is_found_by_asking)
 	cr_assert_eq(ev.cm.private_len, 4);
 	cr_assert_arr_eq(ev.cm.private_data, "here", 4);
 	receive(b, 1, 3, 0, 4000);
-	send_to(a, 0, handle(0, &frig.n[1].addr), ev.cm.remote_qpn, ev.cm.remote_qkey, 0, 10);
+	send_to(a, 0, frig_ah(0, &frig.n[1].addr), ev.cm.remote_qpn, ev.cm.remote_qkey, 0, 10);
 	cr_assert_eq(frig_wc(1).wr_id, 3);
 	sent(0);
 	cr_assert(frig_no_event(1), "nothing stays");

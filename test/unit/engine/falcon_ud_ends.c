@@ -38,15 +38,6 @@ datagram_qp(const struct fnode *n, uint32_t depth)
 	return qp;
 }
 
-static struct saker_ah *
-handle(int node, const struct sk_addr *remote)
-{
-	struct saker_ah *ah;
-
-	cr_assert_eq(saker_ah_create(frig.n[node].pd, remote, &ah), 0, "%s", saker_error());
-	return ah;
-}
-
 /* Posts a datagram of node 0. Returns whether the send queue had room. */
 static bool
 post(struct saker_qp *qp, const struct saker_ah *ah, uint32_t len)
@@ -149,8 +140,8 @@ Test(engine_falcon_ud_ends, idle_qps_are_not_visited)
 	idle = stage_qp(peer)->payer;
 	busy = datagram_qp(&frig.n[0], DEPTH);
 	datagram_qp(&frig.n[1], DEPTH);
-	ah[0] = handle(0, &nobody);
-	ah[1] = handle(0, &frig.n[1].addr);
+	ah[0] = frig_ah(0, &nobody);
+	ah[1] = frig_ah(0, &frig.n[1].addr);
 	frig_turns(100);
 	before = idle->useless;
 	for (unsigned i = 0; i < ROUNDS; i++) {
@@ -179,7 +170,7 @@ Test(engine_falcon_ud_ends, a_full_qp_continues_when_its_host_never_answers)
 
 	frig_start(impatient);
 	qp = datagram_qp(&frig.n[0], DEPTH);
-	post_all(qp, handle(0, &nobody), ROF_REQS_MIN + DEPTH, 10);
+	post_all(qp, frig_ah(0, &nobody), ROF_REQS_MIN + DEPTH, 10);
 	cr_assert_eq(complete(ROF_REQS_MIN + DEPTH), 0);
 	cr_assert_eq(frig_count(0, "rof", "ROF_UD_LOST"), ROF_REQS_MIN + DEPTH);
 	frig_stop();
@@ -202,7 +193,7 @@ Test(engine_falcon_ud_ends, a_full_qp_continues_when_its_connection_opens_with_a
 	frig.silent = true;
 	datagram_qp(&frig.n[1], DEPTH);
 	qp = datagram_qp(&frig.n[0], DEPTH);
-	post_all(qp, handle(0, &frig.n[1].addr), ROF_REQS_MIN + DEPTH, 1000);
+	post_all(qp, frig_ah(0, &frig.n[1].addr), ROF_REQS_MIN + DEPTH, 1000);
 	frig.silent = false;
 	bad = complete(ROF_REQS_MIN + DEPTH);
 	cr_assert_eq(bad, DEPTH, "%u are refused, those that the stage had not taken", bad);
@@ -229,7 +220,7 @@ Test(engine_falcon_ud_ends, qps_that_wait_for_a_full_channel_continue_when_its_c
 	n = frig.n[0];
 	cr_assert_eq(saker_cq_create(n.s, 5 * LONG, NULL, &n.cq), 0, "%s", saker_error());
 	datagram_qp(&frig.n[1], DEPTH);
-	ah = handle(0, &frig.n[1].addr);
+	ah = frig_ah(0, &frig.n[1].addr);
 	for (unsigned k = 0; k < 5; k++)
 		qp[k] = datagram_qp(&n, LONG);
 	cr_assert(post(qp[0], ah, 10));
