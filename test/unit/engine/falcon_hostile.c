@@ -53,6 +53,14 @@ put16(struct frame *f, unsigned at, uint32_t v)
 	f->b[at + 1] = (uint8_t)v;
 }
 
+/* Adds 1 to the 32-bit number, big-endian, at byte `at`. */
+static void
+next_number(struct frame *f, unsigned at)
+{
+	for (unsigned i = at + 4; i-- > at && ++f->b[i] == 0;)
+		;
+}
+
 static void
 ip_sum(struct frame *f)
 {
@@ -579,9 +587,9 @@ Test(engine_falcon_hostile, empty_push_behind_a_refused_send_comes_again_falcon_
 	sums(&send);
 	empty = send;
 	empty.len = PAYLOAD;
-	empty.b[PSP + 15]++; /* IV */
-	empty.b[PSN + 3]++;
-	empty.b[RSN + 3]++;
+	next_number(&empty, PSP + 12); /* low half of the IV */
+	next_number(&empty, PSN);
+	next_number(&empty, RSN);
 	put16(&empty, REQUEST_LEN, 0);
 	lengths(&empty);
 	frig_inject(1, send.b, send.len);
