@@ -53,7 +53,7 @@ Test(share, returned_units_are_common_before_they_are_the_users_own)
 	sk_share_give(&s, 1, 60);
 	cr_expect_eq(sk_share_room(&s, 2), 70, "60 common ones, and 10 of its own");
 	sk_share_give(&s, 1, 10);
-	cr_expect_eq(s.common, 60);
+	cr_expect_eq(sk_share_room(&s, 0), 70);
 	cr_expect_eq(s.held, 0);
 	sk_share_fini(&s);
 }
@@ -81,7 +81,7 @@ Test(share, the_minimums_fit_into_half_of_the_pool)
 {
 	share_of(8, 4, 100, 0);
 	cr_expect_eq(s.minimum, 1);
-	cr_expect_eq(s.common, 4);
+	cr_expect_eq(sk_share_room(&s, 0), 5, "4 common ones, and its own");
 	sk_share_fini(&s);
 	share_of(3, 4, 100, 0);
 	cr_expect_eq(s.minimum, 0);
@@ -98,4 +98,15 @@ Test(share, a_percentage_has_a_least_value_unless_it_is_0)
 	cr_expect_eq(sk_share_percent(64, 1, 3), 3);
 	cr_expect_eq(sk_share_percent(64, 0, 3), 0);
 	cr_expect_eq(sk_share_percent(UINT32_MAX, 100, 1), UINT32_MAX);
+}
+
+Test(share, a_pool_that_is_too_large_counts_as_a_smaller_one)
+{
+	share_of(UINT32_MAX, 4, 10, 0);
+	cr_expect_eq(s.size, SK_SHARE_SIZE_MAX);
+	cr_expect_eq(sk_share_take(&s, 1, SK_SHARE_SIZE_MAX - 30), SK_SHARE_OK);
+	cr_expect_eq(sk_share_take(&s, 1, UINT32_MAX - 10), SK_SHARE_MOST);
+	cr_expect_eq(sk_share_take(&s, 1, 1), SK_SHARE_NONE);
+	cr_expect_eq(sk_share_take(&s, 2, 10), SK_SHARE_OK);
+	sk_share_fini(&s);
 }
