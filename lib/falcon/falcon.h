@@ -221,9 +221,18 @@ struct fa_pools {
 	uint32_t tx_cell, rx_cell; /* bytes of a cell */
 };
 
+/* The users among whom the pools are shared. Each of the first `reserved` users has a minimum of
+ * every pool that no other user can take; the rest is common (base/share.h). */
+struct fa_shares {
+	uint32_t users;        /* 0 or 1: there is only user 0, which can take all of each pool */
+	uint32_t reserved;     /* users that have a minimum */
+	uint8_t minimum, most; /* percentages of a pool; `most` 0: all */
+};
+
 struct fa_config {
 	uint32_t max_conns;
 	struct fa_pools pools;
+	struct fa_shares shares;
 	/* rto_max_ns is the limit of doubled timeouts; at least rto_min_ns applies. */
 	uint64_t rto_initial_ns, rto_min_ns, rto_max_ns;
 	/* retransmission timeout of packets that the peer has received and its ULP has not
@@ -325,13 +334,17 @@ const uint64_t *fa_stack_counters(const struct fa_stack *s);
 /* ---- Connections ---- */
 
 /* Creates a connection in *out. Returns 0, -ENOBUFS when the stack has fa_config.max_conns
- * connections, or -EINVAL when `p` is invalid or the pools cannot hold one request of its MTU. */
+ * connections, or -EINVAL when `p` is invalid, or the pools or a share cannot hold one request of
+ * its MTU. */
 int fa_conn_create(
 	struct fa_stack *s, uint64_t now, const struct fa_params *p, struct fa_conn **out);
 /* Sets the first path (20 bits) of all flows, but for the bits that fa_params.paths or the number
  * of the flow determines. The owner calls it before the first packet: else the first paths are
  * random, as all later ones. */
 void fa_conn_path(struct fa_conn *c, uint32_t path);
+/* Sets the user of whose shares the connection takes, before its first transaction; else it is user
+ * 0. Returns 0, or -EINVAL when there is no such user (fa_config.shares). */
+int fa_conn_share(struct fa_conn *c, uint32_t user);
 /* Destroys the connection immediately: frees its payloads, and makes no more deliveries for it. */
 void fa_conn_destroy(struct fa_conn *c);
 /* Fails the connection: the next poll completes outstanding requests with `code`, then sends

@@ -74,8 +74,9 @@ tl_admit_enter(
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	struct tl_txn *t = tl_admit_permits(c, now, type, cells, head_of_line(c, rsn))
-				   ? tl_net_alloc(c, type, cells)
+	bool hol = head_of_line(c, rsn);
+	struct tl_txn *t = tl_admit_permits(c, now, type, cells, hol)
+				   ? tl_net_alloc(c, type, cells, hol)
 				   : NULL;
 
 	if (t == NULL) {
@@ -131,7 +132,7 @@ tl_run_pull(struct fa_conn *c, const struct wire_falcon_plain *h)
 		(share && tl->pulls >= share) || (most && tl->pulls >= most) ||
 		(limit && tl->in_net >= limit) || !tl_net_fits(s, 1, false))
 		return false;
-	t = tl_net_alloc(c, FALCON_PULL_REQUEST, 1);
+	t = tl_net_alloc(c, FALCON_PULL_REQUEST, 1, false);
 	if (t == NULL)
 		return false;
 	t->state = TL_ULP_TX;

@@ -254,9 +254,9 @@ tl_run(struct fa_conn *c, uint64_t now)
 		s->ops.event(s->ctx, c, FA_EV_DEAD);
 	}
 	tl->running = false;
-	if (!TAILQ_EMPTY(&s->tl.data_conns))
+	if (s->tl.waits[TL_DATA].count > 0)
 		tl_data_resume(s, now);
-	if (!TAILQ_EMPTY(&s->tl.waiting))
+	if (s->tl.waits[TL_REQUESTS].count > 0)
 		tl_wait_resume(s, now);
 	if (s->tl.xoff)
 		tl_xon(s);

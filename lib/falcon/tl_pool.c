@@ -8,10 +8,12 @@
 #include "conn_priv.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "../base/mem.h"
 
 #define EMA_SHIFT   8
+#define TXN_PART    64
 #define POOL_SHARED 1024 /* units of the smallest region that has shares */
 
 static bool
@@ -46,8 +48,9 @@ tl_net_share(const struct fa_conn *c, bool pull)
 {
 	const struct fa_pools *p = &c->s->cfg.pools;
 	const struct tl_stack *tl = &c->s->tl;
+	const struct sk_share *pulls = &tl->shares.pulls;
 
-	if (pull && !tl_pool_share(tl->pulls_in.cap, tl->pulls_in.used, c->tl.pulls))
+	if (pull && !tl_pool_share(pulls->size, pulls->held, c->tl.pulls))
 		return false;
 	return tl_pool_share(p->rx_pkt_net - p->rx_pkt_red, tl->rx_pkt_net.used, c->tl.in_net) &&
 	       tl_pool_share(p->rx_buf_net - p->rx_buf_red, tl->rx_buf_net.used,
@@ -64,6 +67,8 @@ objects_init(struct tl_objects *o, uint64_t count)
 	return o->array != NULL ? 0 : -ENOMEM;
 }
 
+_Static_assert(sizeof(struct tl_txn) % TXN_PART == 0, "object_get()");
+
 static struct tl_txn *
 object_get(struct tl_objects *o, struct fa_conn *c)
 {
@@ -75,7 +80,10 @@ object_get(struct tl_objects *o, struct fa_conn *c)
 		t = &o->array[o->fresh++];
 	else
 		return NULL;
-	*t = (struct tl_txn){.c = c};
+	/* In parts that the compiler clears by vector stores: "rep stos" is slower. */
+	for (unsigned i = 0; i < sizeof(*t); i += TXN_PART)
+		memset((uint8_t *)t + i, 0, TXN_PART);
+	t->c = c;
 	return t;
 }
 
@@ -113,12 +121,13 @@ tl_pools_init(struct fa_stack *s)
 	tl->tx_buf_data.cap = p->tx_buf_data;
 	tl->rx_pkt_net.cap = p->rx_pkt_net;
 	tl->rx_buf_net.cap = p->rx_buf_net;
-	tl->pulls_in.cap = p->pulls;
 	tl->pkt_cells = SK_MAX(p->rx_buf_net / p->rx_pkt_net, 1u);
 	/* A transaction may hold its transmit part alone, or its receive part alone. */
 	err = objects_init(&tl->reqs, (uint64_t)p->tx_pkt_req + p->rx_pkt_ulp);
 	if (err == 0)
 		err = objects_init(&tl->ins, (uint64_t)p->rx_pkt_net + p->pulls + p->tx_pkt_data);
+	if (err == 0)
+		err = tl_shares_init(s);
 	if (err == 0)
 		err = tl_table_init(&tl->pulls, p->rx_pkt_ulp, s->cfg.seed);
 	if (err == 0)
@@ -138,6 +147,7 @@ tl_pools_fini(struct fa_stack *s)
 	if (tl->ins.array != NULL)
 		sk_mem_free(tl->ins.array, (size_t)tl->ins.count * sizeof(struct tl_txn));
 	tl->reqs.array = tl->ins.array = NULL;
+	tl_shares_fini(s);
 	tl_table_fini(&tl->pulls);
 	tl_table_fini(&tl->requests);
 }
@@ -148,14 +158,18 @@ struct tl_txn *
 tl_request_alloc(struct fa_conn *c, uint32_t tx_cells, uint32_t rx_cells)
 {
 	struct tl_stack *tl = &c->s->tl;
+	uint32_t units = SK_MAX(
+		tl_units(tx_cells, tl->shares.tx_cells), tl_units(rx_cells, tl->shares.rx_cells));
 	struct tl_txn *t;
 
 	if (!tl_pool_has(&tl->tx_pkt_req, 1) || !tl_pool_has(&tl->rx_pkt_ulp, 1) ||
 		!tl_pool_has(&tl->tx_buf_req, tx_cells) || !tl_pool_has(&tl->rx_buf_ulp, rx_cells))
 		return NULL;
-	t = object_get(&tl->reqs, c);
-	if (t == NULL)
+	if (sk_share_take(&tl->shares.requests, c->tl.share, units) != SK_SHARE_OK)
 		return NULL;
+	/* There is an object for each packet context. */
+	t = object_get(&tl->reqs, c);
+	t->units = (uint16_t)units;
 	tl->tx_pkt_req.used++;
 	tl->rx_pkt_ulp.used++;
 	tl->tx_buf_req.used += tx_cells;
@@ -182,6 +196,7 @@ tl_request_rx_done(struct fa_stack *s, struct tl_txn *t)
 void
 tl_request_free(struct fa_stack *s, struct tl_txn *t)
 {
+	sk_share_give(&s->tl.shares.requests, t->c->tl.share, t->units);
 	object_put(&s->tl.reqs, t);
 }
 
@@ -244,11 +259,14 @@ average(uint64_t ema, uint32_t used, unsigned shift)
 	return ema + (uint64_t)(diff >> shift);
 }
 
-static void
+/* Without averaging, tl_rx_level() reads the occupancy itself. */
+static inline void
 tl_pool_measure(struct fa_stack *s)
 {
 	struct tl_stack *tl = &s->tl;
 
+	if (s->cfg.rx_ema_shift == 0)
+		return;
 	tl->pkt_ema = average(tl->pkt_ema, tl->rx_pkt_net.used, s->cfg.rx_ema_shift);
 	tl->buf_ema = average(tl->buf_ema, tl->rx_buf_net.used, s->cfg.rx_ema_shift);
 }
@@ -256,9 +274,15 @@ tl_pool_measure(struct fa_stack *s)
 uint8_t
 tl_rx_level(const struct fa_stack *s)
 {
-	/* A packet counts as the average number of cells per packet. */
-	uint64_t ema = SK_MAX(s->tl.pkt_ema * s->tl.pkt_cells, s->tl.buf_ema) >> EMA_SHIFT;
+	const struct tl_stack *tl = &s->tl;
+	uint64_t pkts = tl->pkt_ema, bufs = tl->buf_ema, ema;
 
+	if (s->cfg.rx_ema_shift == 0) {
+		pkts = (uint64_t)tl->rx_pkt_net.used << EMA_SHIFT;
+		bufs = (uint64_t)tl->rx_buf_net.used << EMA_SHIFT;
+	}
+	/* A packet counts as the average number of cells per packet. */
+	ema = SK_MAX(pkts * tl->pkt_cells, bufs) >> EMA_SHIFT;
 	return (uint8_t)SK_MIN(ema >> s->cfg.rx_thresholds_log2, 31u);
 }
 
@@ -281,27 +305,39 @@ green_left(uint32_t cap, uint32_t red, uint32_t used)
 }
 
 uint32_t
-tl_net_room(const struct fa_stack *s, uint32_t cells)
+tl_net_room(const struct fa_conn *c, uint32_t cells)
 {
-	const struct fa_pools *p = &s->cfg.pools;
+	const struct tl_stack *tl = &c->s->tl;
+	const struct fa_pools *p = &c->s->cfg.pools;
+	uint32_t pkts = green_left(p->rx_pkt_net, p->rx_pkt_red, tl->rx_pkt_net.used);
+	uint32_t bufs = green_left(p->rx_buf_net, p->rx_buf_red, tl->rx_buf_net.used);
 
-	return SK_MIN(green_left(p->rx_pkt_net, p->rx_pkt_red, s->tl.rx_pkt_net.used),
-		green_left(p->rx_buf_net, p->rx_buf_red, s->tl.rx_buf_net.used) / cells);
+	if (cells > 0)
+		pkts = SK_MIN(pkts, bufs / cells);
+	return SK_MIN(pkts,
+		sk_share_some(&tl->shares.net, c->tl.share) / tl_units(cells, tl->shares.rx_cells));
 }
 
 struct tl_txn *
-tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
+tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells, bool hol)
 {
 	struct fa_stack *s = c->s;
+	struct tl_shares *sh = &s->tl.shares;
 	bool pull = type == FALCON_PULL_REQUEST;
+	uint32_t units = tl_units(cells, sh->rx_cells);
 	struct tl_txn *t;
 
-	if (pull && !tl_pool_has(&s->tl.pulls_in, 1))
+	if (sk_share_take(&sh->net, c->tl.share, units) != SK_SHARE_OK) {
+		if (!hol)
+			return NULL;
+		units = 0;
+	}
+	if (pull && sk_share_take(&sh->pulls, c->tl.share, 1) != SK_SHARE_OK) {
+		sk_share_give(&sh->net, c->tl.share, units);
 		return NULL;
-	t = object_get(&s->tl.ins, c);
-	if (t == NULL)
-		return NULL;
-	s->tl.pulls_in.used += pull;
+	}
+	t = object_get(&s->tl.ins, c); /* there is one for each packet context */
+	t->net_units = (uint16_t)units;
 	c->tl.pulls += pull;
 	s->tl.rx_pkt_net.used++;
 	s->tl.rx_buf_net.used += cells;
@@ -313,26 +349,39 @@ tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 	return t;
 }
 
-void
+/* Takes or returns the resources of `n` requests, one by one where the average depends on it. */
+static void
+net_use(struct fa_stack *s, uint32_t cells, uint32_t n, uint32_t sign)
+{
+	uint32_t step = s->cfg.rx_ema_shift != 0 ? 1 : n;
+
+	for (; n > 0; n -= step) {
+		s->tl.rx_pkt_net.used += sign * step;
+		s->tl.rx_buf_net.used += sign * step * cells;
+		tl_pool_measure(s);
+	}
+}
+
+bool
 tl_net_take(struct fa_conn *c, uint32_t cells, uint32_t n)
 {
+	struct tl_shares *sh = &c->s->tl.shares;
+
+	if (sk_share_take(&sh->net, c->tl.share, n * tl_units(cells, sh->rx_cells)) != SK_SHARE_OK)
+		return false;
 	c->tl.in_net += n;
-	for (; n > 0; n--) {
-		c->s->tl.rx_pkt_net.used++;
-		c->s->tl.rx_buf_net.used += cells;
-		tl_pool_measure(c->s);
-	}
+	net_use(c->s, cells, n, 1);
+	return true;
 }
 
 void
 tl_net_give(struct fa_conn *c, uint32_t cells, uint32_t n)
 {
+	struct tl_shares *sh = &c->s->tl.shares;
+
 	c->tl.in_net -= n;
-	for (; n > 0; n--) {
-		c->s->tl.rx_pkt_net.used--;
-		c->s->tl.rx_buf_net.used -= cells;
-		tl_pool_measure(c->s);
-	}
+	sk_share_give(&sh->net, c->tl.share, n * tl_units(cells, sh->rx_cells));
+	net_use(c->s, cells, n, -1u);
 }
 
 /* There is an object for each packet context of the region. */
@@ -342,6 +391,7 @@ tl_net_adopt(struct fa_conn *c, uint32_t cells)
 	struct tl_txn *t = object_get(&c->s->tl.ins, c);
 
 	t->rx_cells = cells;
+	t->net_units = (uint16_t)tl_units(cells, c->s->tl.shares.rx_cells);
 	t->type = FALCON_PUSH_DATA;
 	t->in_net = true;
 	return t;
@@ -362,6 +412,7 @@ tl_net_done(struct fa_stack *s, struct tl_txn *t)
 		return;
 	t->in_net = false;
 	t->c->tl.in_net--;
+	sk_share_give(&s->tl.shares.net, t->c->tl.share, t->net_units);
 	s->tl.rx_pkt_net.used--;
 	tl_net_buf_done(s, t);
 }
@@ -370,14 +421,17 @@ bool
 tl_pull_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len)
 {
 	uint32_t cells = tl_cells(len, s->cfg.pools.tx_cell);
+	uint32_t units = tl_units(cells, s->tl.shares.tx_cells);
 
-	if (!tl_pool_has(&s->tl.tx_pkt_data, 1) || !tl_pool_has(&s->tl.tx_buf_data, cells))
+	if (!tl_pool_has(&s->tl.tx_pkt_data, 1) || !tl_pool_has(&s->tl.tx_buf_data, cells) ||
+		sk_share_take(&s->tl.shares.data, t->c->tl.share, units) != SK_SHARE_OK)
 		return false;
+	sk_share_give(&s->tl.shares.pulls, t->c->tl.share, 1);
+	t->units = (uint16_t)units;
 	t->c->tl.data_out++;
 	t->c->tl.data_cells += cells;
 	s->tl.tx_pkt_data.used++;
 	s->tl.tx_buf_data.used += cells;
-	s->tl.pulls_in.used--;
 	t->tx_cells = cells;
 	return true;
 }
@@ -390,6 +444,7 @@ tl_data_free(struct fa_stack *s, struct tl_txn *t)
 	t->c->tl.pulls--;
 	t->c->tl.data_out--;
 	t->c->tl.data_cells -= t->tx_cells;
+	sk_share_give(&s->tl.shares.data, t->c->tl.share, t->units);
 	tl_data_list(t->c);
 	object_put(&s->tl.ins, t);
 }
@@ -398,7 +453,9 @@ void
 tl_net_free(struct fa_stack *s, struct tl_txn *t)
 {
 	tl_net_done(s, t);
-	s->tl.pulls_in.used -= t->type == FALCON_PULL_REQUEST;
-	t->c->tl.pulls -= t->type == FALCON_PULL_REQUEST;
+	if (t->type == FALCON_PULL_REQUEST) {
+		t->c->tl.pulls--;
+		sk_share_give(&s->tl.shares.pulls, t->c->tl.share, 1);
+	}
 	object_put(&s->tl.ins, t);
 }

@@ -11,6 +11,7 @@
  * tl_rnr.c        requests for which the ULP was not ready
  * tl_reclaim.c    transactions that took too long; connections that have failed (11)
  * tl_pool.c       the resource pools (8.2.2), Xoff, the receive level (10.2)
+ * tl_share.c      the shares of users of the pools; turns of connections that wait for resources
  * tl_table.c      transactions by connection and RSN
  * tl_stack.c      initialization and release
  *
@@ -23,6 +24,7 @@
 
 #include <sys/queue.h>
 
+#include "../base/share.h"
 #include "falcon_priv.h"
 
 /* The distance of a request from the next RSN, on an ordered connection, from which its RSN is
@@ -61,7 +63,9 @@ struct tl_txn {
 	struct fa_buf *buf;        /* a request or pull data that waits for the ULP */
 	uint64_t due;              /* TL_REFUSED_BY_ULP: time of the next delivery */
 	uint32_t tx_cells, rx_cells;
-	uint32_t psn; /* at the target: PSN of the push */
+	uint16_t units;     /* of the share of requests, or of that of pull data */
+	uint16_t net_units; /* of the share of requests from the network */
+	uint32_t psn;       /* at the target: PSN of the push */
 	uint8_t state, type;
 	uint8_t completion, ulp_code; /* TL_READY */
 	uint8_t rnr;                  /* code of the RNR timeout from the ULP */
@@ -85,6 +89,29 @@ struct tl_span {
 	uint16_t cells; /* of each */
 };
 
+/* What a connection waits for: resources for requests of the local ULP, or for pull data (without
+ * those that wait for a part of the connection's own, see tl_data_list()). */
+enum tl_kind { TL_REQUESTS, TL_DATA, TL_KINDS };
+
+struct tl_user {
+	struct {
+		TAILQ_HEAD(, fa_conn) conns; /* they take turns */
+		TAILQ_ENTRY(tl_user) link;   /* in tl_stack.waits, while there are `conns` */
+	} waits[TL_KINDS];
+};
+
+struct tl_waits {
+	TAILQ_HEAD(, tl_user) users; /* they take turns */
+	uint32_t count;
+};
+
+/* The shares of the pools: of requests of the local ULP, of those from the network without the red
+ * zone, of the pulls of peers, and of pull data. */
+struct tl_shares {
+	struct sk_share requests, net, pulls, data;
+	uint32_t tx_cells, rx_cells; /* buffer cells in a unit */
+};
+
 struct tl_conn {
 	/* ---- What each request uses ---- */
 	_Alignas(64) uint32_t tx_rsn; /* NRSN of the initiator */
@@ -94,6 +121,7 @@ struct tl_conn {
 	uint32_t in_net;          /* those on `ins` with resources of the network's region */
 	uint32_t out;             /* those in the state TL_ULP_TX */
 	uint32_t held;            /* ordered: those on `ins` before the state TL_ULP_TX */
+	uint32_t share;           /* number of its user */
 	uint8_t rnr;              /* enum tl_rnr */
 	bool lost;                /* lost_rsn is valid; no further request is accepted */
 	bool restart;             /* fa_delivery.restart of the next request */
@@ -114,19 +142,18 @@ struct tl_conn {
 	struct tl_list ready;
 	/* unordered: in the state TL_REFUSED_BY_ULP, by `due` */
 	struct tl_list refused;
-	struct tl_list data_waits;      /* pull data without resources, oldest first */
-	TAILQ_ENTRY(fa_conn) data_link; /* in s->tl.data_conns while data_listed */
-	struct fa_buf **wait_tail;      /* of wait_head */
-	TAILQ_ENTRY(fa_conn) wait_link; /* in s->tl.waiting while wait_listed */
-	uint32_t evictable;             /* those of in_net in s->tl.evictable */
-	uint32_t pulls;                 /* of the peer, until their data is acknowledged */
-	uint32_t pulls_held;            /* those of `held` */
-	uint32_t data_out;              /* packet contexts of pull data */
-	uint32_t lost_rsn;              /* from here to tx_rsn: requests that had no transaction */
+	struct tl_list data_waits;           /* pull data without resources, oldest first */
+	struct fa_buf **wait_tail;           /* of wait_head */
+	TAILQ_ENTRY(fa_conn) turn[TL_KINDS]; /* in the list of its user, while `listed` */
+	uint32_t evictable;                  /* those of in_net in s->tl.evictable */
+	uint32_t pulls;                      /* of the peer, until their data is acknowledged */
+	uint32_t pulls_held;                 /* those of `held` */
+	uint32_t data_out;                   /* packet contexts of pull data */
+	uint32_t lost_rsn; /* from here to tx_rsn: requests that had no transaction */
+	bool listed[TL_KINDS];
 	uint8_t lost_code;
 	uint8_t rnr_code; /* of the refusal that blocks the connection */
-	bool data_listed, wait_listed;
-	bool dead_sent; /* FA_EV_DEAD was sent */
+	bool dead_sent;   /* FA_EV_DEAD was sent */
 	/* Since when (fa_observed()) a missing request blocks others; 0: none does. */
 	uint64_t gap_since;
 };
@@ -152,18 +179,17 @@ struct tl_objects {
 
 struct tl_stack {
 	struct tl_region tx_pkt_req, tx_buf_req, rx_pkt_ulp, rx_buf_ulp;
-	struct tl_region tx_pkt_data, tx_buf_data, rx_pkt_net, rx_buf_net, pulls_in;
+	struct tl_region tx_pkt_data, tx_buf_data, rx_pkt_net, rx_buf_net;
 	uint64_t pkt_ema, buf_ema; /* 8 fraction bits */
 	uint32_t pkt_cells;        /* for the level: a packet counts as this number of cells */
 	uint32_t mtu;              /* the largest one of all connections */
 	bool xoff;
 	struct tl_objects reqs, ins;
 	struct tl_table pulls, requests; /* pulls of the initiator; requests at the target */
-	TAILQ_HEAD(, fa_conn) waiting;   /* connections whose requests wait for resources */
-	/* Connections with pull data that waits only for resources of the stack. They take turns.
-	 */
-	TAILQ_HEAD(, fa_conn) data_conns;
-	struct tl_list evictable; /* pushes that the ULP refused, oldest first */
+	struct tl_shares shares;
+	struct tl_user *users;           /* [fa_config.shares.users] */
+	struct tl_waits waits[TL_KINDS]; /* users with connections that wait */
+	struct tl_list evictable;        /* pushes that the ULP refused, oldest first */
 };
 
 static inline struct tl_txn *
@@ -222,7 +248,7 @@ bool tl_pool_share(uint32_t cap, uint32_t used, uint32_t held);
  * may always; when they are exhausted, it waits its turn. */
 bool tl_data_share(const struct fa_conn *c);
 /* Returns whether the connection may take more of the regions for requests from the network, of
- * which the red zone is not a part; and, if `pull` is true, of `pulls_in`. */
+ * which the red zone is not a part; and, if `pull` is true, of the pulls. */
 bool tl_net_share(const struct fa_conn *c, bool pull);
 /* Takes the resources of a request of the local ULP (8.2.3). Returns NULL when they are
  * exhausted. */
@@ -234,12 +260,17 @@ void tl_request_free(struct fa_stack *s, struct tl_txn *t);
 /* Returns whether a request from the network fits; if `hol` is true, also into the red zone
  * (8.2.4). */
 bool tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol);
-/* Returns how many of `cells` each fit outside the red zone. */
-uint32_t tl_net_room(const struct fa_stack *s, uint32_t cells);
-struct tl_txn *tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells);
+/* Returns a number of requests of `cells` each that fit outside the red zone and into the user's
+ * share. */
+uint32_t tl_net_room(const struct fa_conn *c, uint32_t cells);
+/* Takes the resources of a request from the network, which fit. Returns NULL when the user's share
+ * is exhausted, unless `hol` is true: the share then does not count the request. In any case
+ * returns NULL when there are no resources for one more pull. */
+struct tl_txn *tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells, bool hol);
 /* Take and return the network's resources of `n` pushes without a transaction, of `cells` each, and
- * give such a push one: the resources for it are there. */
-void tl_net_take(struct fa_conn *c, uint32_t cells, uint32_t n);
+ * give such a push one: the resources for it are there. tl_net_take() returns false when the user's
+ * share is exhausted. */
+bool tl_net_take(struct fa_conn *c, uint32_t cells, uint32_t n);
 void tl_net_give(struct fa_conn *c, uint32_t cells, uint32_t n);
 struct tl_txn *tl_net_adopt(struct fa_conn *c, uint32_t cells);
 void tl_net_buf_done(struct fa_stack *s, struct tl_txn *t);
@@ -256,6 +287,31 @@ void tl_pools_mtu(struct fa_stack *s, uint32_t mtu);
  * again. */
 void tl_xoff(struct fa_stack *s);
 void tl_xon(struct fa_stack *s);
+
+/* ---- tl_share.c ---- */
+
+/* Returns the units of a share that a packet with `cells` buffer cells takes. */
+static inline uint32_t
+tl_units(uint32_t cells, uint32_t unit)
+{
+	return cells <= unit ? 1 : (cells + unit - 1) / unit;
+}
+
+/* Returns 0, -EINVAL or -ENOMEM; tl_shares_fini() frees what there is. */
+int tl_shares_init(struct fa_stack *s);
+void tl_shares_fini(struct fa_stack *s);
+/* Returns whether the share of each user can hold a transaction of this MTU. */
+bool tl_shares_fit(const struct fa_stack *s, uint32_t mtu);
+/* Returns the units of all shares that all users hold. For tests. */
+uint32_t tl_shares_held(const struct tl_stack *tl);
+/* Enters a connection that waits into the list of its user, or removes it; no effect if that has
+ * happened already. */
+void tl_list(struct fa_conn *c, enum tl_kind kind);
+void tl_unlist(struct fa_conn *c, enum tl_kind kind);
+/* Calls `step` for the connections that wait, in turns, until it has returned false for each user.
+ * False: the user lacks resources. */
+void tl_turns(struct fa_stack *s, enum tl_kind kind, uint64_t now,
+	bool (*step)(struct fa_conn *c, uint64_t now));
 
 /* ---- tl_order.c ---- */
 
@@ -305,8 +361,8 @@ void tl_target_finish(struct tl_txn *t);
 void tl_pass_over(struct tl_txn *t, uint64_t now);
 /* Sends pull data that waited for resources. */
 void tl_data_resume(struct fa_stack *s, uint64_t now);
-/* Enters the connection into s->tl.data_conns, or removes it, after a change of its pull data that
- * waits or is under way. */
+/* Enters the connection into the list of those whose pull data waits, or removes it, after a change
+ * of its pull data that waits or is under way. */
 void tl_data_list(struct fa_conn *c);
 
 /* ---- tl_span.c ---- */

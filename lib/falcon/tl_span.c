@@ -34,8 +34,9 @@ tl_run_push(struct fa_conn *c, const struct wire_falcon_plain *h)
 	else if (h->rsn != span->rsn + span->n || h->psn != span->psn + span->n ||
 		 cells != span->cells)
 		return false;
+	if (!tl_net_take(c, cells, 1))
+		return false;
 	span->n++;
-	tl_net_take(c, cells, 1);
 	tl->out++;
 	tl->rx_rsn++;
 	return true;
@@ -59,8 +60,8 @@ tl_run_room(const struct fa_conn *c)
 {
 	uint32_t limit = c->s->cfg.conn_requests, have = c->tl.in_net;
 
-	return SK_MIN(tl_net_room(c->s, c->tl.span.cells),
-		limit ? limit - SK_MIN(have, limit) : UINT32_MAX);
+	return SK_MIN(
+		tl_net_room(c, c->tl.span.cells), limit ? limit - SK_MIN(have, limit) : UINT32_MAX);
 }
 
 void
@@ -71,7 +72,7 @@ tl_run_pushes(struct fa_conn *c, uint32_t n)
 	tl->span.n = (uint16_t)(tl->span.n + n);
 	tl->out += n;
 	tl->rx_rsn += n;
-	tl_net_take(c, tl->span.cells, n);
+	tl_net_take(c, tl->span.cells, n); /* tl_run_room() permits them */
 }
 
 /* Removes the first `n` pushes. */

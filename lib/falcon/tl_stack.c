@@ -35,9 +35,7 @@ tl_config_default(struct fa_config *cfg)
 int
 tl_stack_init(struct fa_stack *s, uint64_t now)
 {
-	TAILQ_INIT(&s->tl.data_conns);
 	TAILQ_INIT(&s->tl.evictable);
-	TAILQ_INIT(&s->tl.waiting);
 	return tl_pools_init(s);
 }
 
@@ -63,7 +61,7 @@ tl_conn_init(struct fa_conn *c, uint64_t now)
 {
 	struct tl_conn *tl = &c->tl;
 
-	if (!mtu_fits(&c->s->cfg.pools, c->params.mtu))
+	if (!mtu_fits(&c->s->cfg.pools, c->params.mtu) || !tl_shares_fit(c->s, c->params.mtu))
 		return -EINVAL;
 	tl_pools_mtu(c->s, c->params.mtu);
 	tl->tx_rsn = c->params.tx_rsn;
@@ -100,9 +98,9 @@ tl_conn_fini(struct fa_conn *c)
 void
 tl_poll(struct fa_stack *s, uint64_t now)
 {
-	if (!TAILQ_EMPTY(&s->tl.data_conns))
+	if (s->tl.waits[TL_DATA].count > 0)
 		tl_data_resume(s, now);
-	if (!TAILQ_EMPTY(&s->tl.waiting))
+	if (s->tl.waits[TL_REQUESTS].count > 0)
 		tl_wait_resume(s, now);
 	tl_xon(s);
 }

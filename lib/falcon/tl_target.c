@@ -205,13 +205,12 @@ tl_data_list(struct fa_conn *c)
 	struct tl_conn *tl = &c->tl;
 	bool ready = !TAILQ_EMPTY(&tl->data_waits) && data_room(c);
 
-	if (ready == tl->data_listed)
+	if (ready == tl->listed[TL_DATA])
 		return;
 	if (ready)
-		TAILQ_INSERT_TAIL(&c->s->tl.data_conns, c, tl.data_link);
+		tl_list(c, TL_DATA);
 	else
-		TAILQ_REMOVE(&c->s->tl.data_conns, c, tl.data_link);
-	tl->data_listed = ready;
+		tl_unlist(c, TL_DATA);
 }
 
 static bool
@@ -233,33 +232,46 @@ send_data(struct tl_txn *t, uint64_t now)
 	return true;
 }
 
+/* Sends the oldest pull data of a connection that waits. */
+static bool
+data_step(struct fa_conn *c, uint64_t now)
+{
+	struct tl_txn *t = TAILQ_FIRST(&c->tl.data_waits);
+
+	if (c->dead) {
+		tl_target_finish(t);
+		return true;
+	}
+	/* Others have used its part: it waits for an acknowledgement of its own. */
+	if (!data_room(c)) {
+		tl_unlist(c, TL_DATA);
+		return true;
+	}
+	TAILQ_REMOVE(&c->tl.data_waits, t, queue);
+	if (!send_data(t, now)) {
+		TAILQ_INSERT_HEAD(&c->tl.data_waits, t, queue);
+		return false;
+	}
+	tl_data_list(c);
+	return true;
+}
+
 void
 tl_data_resume(struct fa_stack *s, uint64_t now)
 {
-	struct fa_conn *c;
+	tl_turns(s, TL_DATA, now, data_step);
+}
 
-	while ((c = TAILQ_FIRST(&s->tl.data_conns)) != NULL) {
-		struct tl_txn *t = TAILQ_FIRST(&c->tl.data_waits);
+/* Returns whether pull data of the connection may go out before all that waits. */
+static bool
+data_first(const struct fa_conn *c)
+{
+	const struct tl_stack *tl = &c->s->tl;
 
-		if (c->dead) {
-			tl_target_finish(t);
-			continue;
-		}
-		/* The next connection's turn; this one is the last from now on. */
-		TAILQ_REMOVE(&s->tl.data_conns, c, tl.data_link);
-		c->tl.data_listed = false;
-		/* Others have used its part: it waits for an acknowledgement of its own. */
-		if (!data_room(c))
-			continue;
-		TAILQ_REMOVE(&c->tl.data_waits, t, queue);
-		if (!send_data(t, now)) {
-			TAILQ_INSERT_HEAD(&c->tl.data_waits, t, queue);
-			TAILQ_INSERT_HEAD(&s->tl.data_conns, c, tl.data_link);
-			c->tl.data_listed = true;
-			break;
-		}
-		tl_data_list(c);
-	}
+	return TAILQ_EMPTY(&c->tl.data_waits) &&
+	       (tl->waits[TL_DATA].count == 0 ||
+		       TAILQ_EMPTY(&tl->users[c->tl.share].waits[TL_DATA].conns)) &&
+	       data_room(c);
 }
 
 void
@@ -282,8 +294,7 @@ fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 		buf = NULL;
 	}
 	t->buf = buf;
-	if (TAILQ_EMPTY(&s->tl.data_conns) && TAILQ_EMPTY(&c->tl.data_waits) && data_room(c) &&
-		send_data(t, now))
+	if (data_first(c) && send_data(t, now))
 		return;
 	t->state = TL_DATA_WAITS;
 	TAILQ_INSERT_TAIL(&c->tl.data_waits, t, queue);
@@ -302,8 +313,7 @@ answer_next(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 
 	if (c->dead || s->cfg.general || !c->params.ordered || t == NULL || t->pkt.rsn != rsn ||
 		t->type != FALCON_PULL_REQUEST || t->state != TL_ULP_TX || tl->rnr != TL_RNR_NONE ||
-		tl->held > 0 || buf == NULL || buf->len > t->pkt.request_len ||
-		!TAILQ_EMPTY(&s->tl.data_conns) || !TAILQ_EMPTY(&tl->data_waits) || !data_room(c))
+		tl->held > 0 || buf == NULL || buf->len > t->pkt.request_len || !data_first(c))
 		return false;
 	t->buf = buf;
 	if (!send_data(t, now)) {

@@ -2,8 +2,8 @@
 /*
  * Requests of the local ULP that exceed the resources (section 8.2.3). Where the sum of all credits
  * is more than the pools have, a short peak must not end connections. The requests wait, linked by
- * their payloads, in order, a bounded number for each connection; connections take turns when
- * resources become free.
+ * their payloads, in order, a bounded number for each connection; users, and the connections of a
+ * user, take turns when resources become free.
  */
 #include "conn_priv.h"
 
@@ -20,21 +20,12 @@ tl_wait(struct fa_conn *c, bool pull, uint32_t rsn, struct fa_buf *buf, uint32_t
 	buf->pull = pull;
 	if (tl->wait_head == NULL) {
 		tl->wait_tail = &tl->wait_head;
-		TAILQ_INSERT_TAIL(&c->s->tl.waiting, c, tl.wait_link);
-		tl->wait_listed = true;
+		tl_list(c, TL_REQUESTS);
 	}
 	*tl->wait_tail = buf;
 	tl->wait_tail = &buf->next;
 	tl->wait_count++;
 	return true;
-}
-
-static void
-unlist(struct fa_conn *c)
-{
-	if (c->tl.wait_listed)
-		TAILQ_REMOVE(&c->s->tl.waiting, c, tl.wait_link);
-	c->tl.wait_listed = false;
 }
 
 static struct fa_buf *
@@ -47,30 +38,30 @@ take_first(struct fa_conn *c)
 	tl->wait_count--;
 	b->next = NULL;
 	if (tl->wait_head == NULL)
-		unlist(c);
+		tl_unlist(c, TL_REQUESTS);
 	return b;
+}
+
+/* Starts the first request of a connection that waits. */
+static bool
+wait_step(struct fa_conn *c, uint64_t now)
+{
+	struct fa_buf *b = c->tl.wait_head;
+
+	if (c->dead) { /* tl_wait_complete() completes its requests */
+		tl_unlist(c, TL_REQUESTS);
+		return true;
+	}
+	if (!tl_begin(c, now, b->pull, b->wait_rsn, b, b->response_len))
+		return false;
+	take_first(c);
+	return true;
 }
 
 void
 tl_wait_resume(struct fa_stack *s, uint64_t now)
 {
-	struct fa_conn *c;
-
-	while ((c = TAILQ_FIRST(&s->tl.waiting)) != NULL) {
-		struct fa_buf *b = c->tl.wait_head;
-
-		if (c->dead) { /* tl_wait_complete() completes its requests */
-			unlist(c);
-			continue;
-		}
-		if (!tl_begin(c, now, b->pull, b->wait_rsn, b, b->response_len))
-			return;
-		take_first(c);
-		if (c->tl.wait_listed) { /* the next connection's turn */
-			TAILQ_REMOVE(&s->tl.waiting, c, tl.wait_link);
-			TAILQ_INSERT_TAIL(&s->tl.waiting, c, tl.wait_link);
-		}
-	}
+	tl_turns(s, TL_REQUESTS, now, wait_step);
 }
 
 void

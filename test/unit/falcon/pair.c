@@ -271,6 +271,8 @@ pair_start(void)
 			p.rx_data_psn = peer->params.tx_data_psn;
 			p.rx_rsn = peer->params.tx_rsn;
 			cr_assert_eq(fa_conn_create(n->s, pair.now, &p, &n->c[k]), 0);
+			cr_assert_eq(
+				fa_conn_share(n->c[k], k % SK_MAX(n->cfg.shares.users, 1u)), 0);
 		}
 	}
 }

@@ -175,7 +175,7 @@ Test(falcon_tl_error, pull_data_longer_than_its_request_goes_out_empty_falcon_11
 	fa_pull_data(&fk.c[0], fk.now, 1, fake_buf(65));
 	cr_assert_eq(fake_counted(FA_BAD_OUTCOME), 1);
 	cr_assert_eq(fake_next(F_SEND)->b, 1);
-	cr_assert_eq(fk.s.tl.pulls_in.used, 0);
+	cr_assert_eq(fk.s.tl.shares.pulls.held, 0);
 	fake_quiet();
 	fake_stop();
 }

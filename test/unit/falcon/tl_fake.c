@@ -186,6 +186,7 @@ fake_start(bool ordered, void (*tune)(struct fa_config *cfg, struct fa_params *p
 		fk.c[i].params = p;
 		fk.timer[i] = SK_NEVER;
 		cr_assert_eq(tl_conn_init(&fk.c[i], fk.now), 0);
+		cr_assert_eq(fa_conn_share(&fk.c[i], i % SK_MAX(fk.s.cfg.shares.users, 1u)), 0);
 	}
 }
 
@@ -193,8 +194,7 @@ static void
 assert_empty(const struct tl_stack *t)
 {
 	const struct tl_region *r[] = {&t->tx_pkt_req, &t->tx_buf_req, &t->rx_pkt_ulp,
-		&t->rx_buf_ulp, &t->tx_pkt_data, &t->tx_buf_data, &t->rx_pkt_net, &t->rx_buf_net,
-		&t->pulls_in};
+		&t->rx_buf_ulp, &t->tx_pkt_data, &t->tx_buf_data, &t->rx_pkt_net, &t->rx_buf_net};
 	unsigned i;
 
 	for (i = 0; i < SK_ARRAY_LEN(r); i++)
@@ -203,7 +203,10 @@ assert_empty(const struct tl_stack *t)
 		cr_assert_null(t->pulls.bucket[i]);
 	for (i = 0; i < 1u << t->requests.bits; i++)
 		cr_assert_null(t->requests.bucket[i]);
-	cr_assert(TAILQ_EMPTY(&t->data_conns) && TAILQ_EMPTY(&t->evictable));
+	for (i = 0; i < TL_KINDS; i++)
+		cr_assert(t->waits[i].count == 0 && TAILQ_EMPTY(&t->waits[i].users));
+	cr_assert_eq(tl_shares_held(t), 0);
+	cr_assert(TAILQ_EMPTY(&t->evictable));
 }
 
 void

@@ -53,7 +53,8 @@ struct fake {
 
 extern struct fake fk;
 
-/* Creates the stack. `tune` (or NULL) may change the configuration before. */
+/* Creates the stack. `tune` (or NULL) may change the configuration before. Users have connections
+ * in turns: connection `i` is one of user i % users. */
 void fake_start(bool ordered, void (*tune)(struct fa_config *cfg, struct fa_params *p));
 /* Ends both connections and the stack, and asserts that nothing is left. */
 void fake_stop(void);

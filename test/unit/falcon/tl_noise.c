@@ -34,7 +34,7 @@ tiny(struct fa_config *cfg, struct fa_params *p)
 		.rx_pkt_ulp = 10,
 		.rx_buf_ulp = 80,
 		.tx_pkt_data = 2,
-		.tx_buf_data = 128,
+		.tx_buf_data = rnd(2) ? 64 : 128,
 		.rx_pkt_net = 12,
 		.rx_buf_net = 64,
 		.rx_pkt_red = 2,
@@ -42,6 +42,8 @@ tiny(struct fa_config *cfg, struct fa_params *p)
 		.pulls = 6,
 		.tx_cell = 64,
 		.rx_cell = 512};
+	cfg->shares = (struct fa_shares){
+		.users = rnd(3), .reserved = rnd(3), .minimum = (uint8_t)rnd(40)};
 	cfg->conn_requests = rnd(2) ? 8 : 0;
 	cfg->push_reoffer = rnd(2);
 	cfg->conn_waiting = rnd(2) * 4;

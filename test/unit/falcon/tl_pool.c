@@ -119,9 +119,9 @@ Test(falcon_tl_pool, s8_2_4_what_a_request_from_the_network_takes_and_when_it_is
 	cr_assert(t->rx_pkt_net.used == 1 && t->rx_buf_net.used == 1);
 	fake_outcome(0, 2, FA_TAKEN);
 	cr_assert(t->rx_pkt_net.used == 0 && t->rx_buf_net.used == 0);
-	cr_assert_eq(t->pulls_in.used, 1);
+	cr_assert_eq(t->shares.pulls.held, 1);
 	fa_pull_data(&fk.c[0], fk.now, 2, fake_buf(4096));
-	cr_assert_eq(t->pulls_in.used, 0);
+	cr_assert_eq(t->shares.pulls.held, 0);
 	cr_assert(t->tx_pkt_data.used == 1 && t->tx_buf_data.used == 64);
 	fake_sent(0, DATA, 2, FA_DONE, 0);
 	cr_assert(t->tx_pkt_data.used == 0 && t->tx_buf_data.used == 0);

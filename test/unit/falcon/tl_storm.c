@@ -116,6 +116,34 @@ Test(falcon_tl_storm, s8_2_1_no_deadlock_when_targets_are_the_bottleneck)
 }
 
 static void
+smallest_of_users(struct fa_config *cfg)
+{
+	storm_smallest(cfg);
+	cfg->shares.users = 2; /* no minimum fits into pools of one packet */
+}
+
+static void
+few_of_users(struct fa_config *cfg)
+{
+	few(cfg);
+	cfg->pools.tx_pkt_data = 4;
+	cfg->pools.tx_buf_data *= 4;
+	cfg->shares = (struct fa_shares){.users = 3, .reserved = 2, .minimum = 25};
+}
+
+Test(falcon_tl_storm, s8_2_1_no_deadlock_among_users)
+{
+	struct storm st = base;
+
+	st.conns = 6;
+	st.tune = smallest_of_users;
+	runs(st, 3);
+	st.tune = few_of_users;
+	runs(st, 3);
+	HAPPENED(FA_NO_RESOURCE);
+}
+
+static void
 few_by_retransmission(struct fa_config *cfg)
 {
 	few(cfg);

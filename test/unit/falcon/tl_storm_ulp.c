@@ -316,12 +316,12 @@ assert_pools_empty(unsigned node)
 {
 	const struct tl_stack *t = &pair.n[node].s->tl;
 	const struct tl_region *r[] = {&t->tx_pkt_req, &t->tx_buf_req, &t->rx_pkt_ulp,
-		&t->rx_buf_ulp, &t->tx_pkt_data, &t->tx_buf_data, &t->rx_pkt_net, &t->rx_buf_net,
-		&t->pulls_in};
+		&t->rx_buf_ulp, &t->tx_pkt_data, &t->tx_buf_data, &t->rx_pkt_net, &t->rx_buf_net};
 	unsigned i;
 
 	for (i = 0; i < SK_ARRAY_LEN(r); i++)
 		cr_assert_eq(r[i]->used, 0, "node %u, region %u still has %u", node, i, r[i]->used);
+	cr_assert_eq(tl_shares_held(t), 0);
 }
 
 /* Destroys the connections in their present state, and frees the ULP's payloads. */
