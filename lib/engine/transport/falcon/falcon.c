@@ -115,6 +115,7 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 		.bufs_free = op_bufs_free,
 		.event = op_event,
 		.trace = op_trace};
+	const struct eng_limits *l = &t->e->cfg.limits;
 	struct fa_config cfg = t->e->cfg.falcon.stack;
 	struct eng_falcon *f;
 
@@ -126,6 +127,10 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	t->part[ENG_FALCON] = f;
 	f->general = cfg.general;
 	cfg.runs = !cfg.general;
+	cfg.shares = (struct fa_shares){.users = l->clients + 1,
+		.reserved = l->users + 1,
+		.minimum = (uint8_t)l->user_min,
+		.most = (uint8_t)l->user_most};
 	f->algorithm = *fa_algorithm_find(t->e->cfg.falcon.cc);
 	f->algorithm.param = &t->e->cfg.falcon.rue;
 	TAILQ_INIT(&f->free);
@@ -385,6 +390,7 @@ eng_falcon_open(
 		close_psp(fc);
 		return rc;
 	}
+	fa_conn_share(fc->fa, fc->user);
 	if (o->class.flow != 0)
 		fa_conn_path(fc->fa, o->class.flow);
 	eng_falcon_keys_start(t, fc);

@@ -420,6 +420,14 @@ ask(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	return rc;
 }
 
+/* Sets the user that pays for the connection and its exchange. */
+static void
+falcon_startup_user(struct eng_falcon_conn *fc, uint16_t user)
+{
+	fc->user = user;
+	fc->out.lane = (uint8_t)(user % ENG_FALCON_LANES);
+}
+
 int
 eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	const struct eng_ctl *m)
@@ -436,7 +444,7 @@ eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp
 		return -ENOBUFS;
 	c->part = fc;
 	c->rides = true;
-	fc->out.lane = (uint8_t)(c->user % ENG_FALCON_LANES);
+	falcon_startup_user(fc, c->user);
 	h = eng_falcon_host_get(f, ends);
 	if (h == NULL)
 		return -ENOMEM;
@@ -479,7 +487,7 @@ eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_
 	int rc;
 
 	eng_falcon_ends(t, c, &ends, NULL);
-	fc->out.lane = (uint8_t)(m->user % ENG_FALCON_LANES);
+	falcon_startup_user(fc, m->user);
 	rc = eng_falcon_terms(t, c, &ends, &m->connect.offer, &side);
 	if (rc == 0) {
 		eng_falcon_list_ports(t, fc->out.x, &ends, &side, &rofx_request(fc->out.x)->peer);
