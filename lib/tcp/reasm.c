@@ -3,10 +3,14 @@
  * Reassembly of received payload (RFC 9293 3.10.7.4, "seventh"), and the reports about it (RFC
  * 2018, RFC 2883).
  *
- * Slices that come early wait in runs. A run is a chain of adjacent slices; the runs are linked by
- * their first slices, in the order of sequence numbers. A hostile peer can make many tiny slices,
- * so their number is limited, per connection and in total. TCP drops slices beyond the limit, and
- * the peer sends them again.
+ * Slices that come early wait in runs. A run is a chain of adjacent slices; the first slices of the
+ * runs form a treap, ordered by sequence numbers: a search tree whose root has the highest rank, as
+ * has the root of each subtree. The ranks are pseudorandom, so the paths of the tree have a length
+ * of O(log runs), whatever the order in which the slices come. A list would be long: in a path that
+ * reorders much, and of a hostile peer, each segment would walk over hundreds of runs.
+ *
+ * A hostile peer can make many tiny slices, so their number is limited, per connection and in
+ * total. TCP drops slices beyond the limit, and the peer sends them again.
  *
  * A connection keeps no more slices than are left over: one gets at most half of the total, two a
  * third each, and so on, so that no few connections hold them all. When many connections hold them
@@ -70,14 +74,16 @@ count_kept(struct tcp_conn *c, int slices)
 	c->s->ooo_total += slices;
 }
 
-/* Cuts `n` bytes off the start of the chain, and frees whole slices. Returns the rest. */
+/* Cuts `n` bytes off the start of the chain, and frees whole slices; `kept`: they are counted.
+ * Returns the rest. */
 static struct tcp_slice *
-trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n)
+trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n, bool kept)
 {
 	while (chain != NULL && n >= chain->len) {
 		struct tcp_slice *next = chain->next;
 
 		n -= chain->len;
+		count_kept(c, kept ? -1 : 0);
 		chain->next = NULL;
 		tcp_slice_drop(c->s, chain);
 		chain = next;
@@ -114,29 +120,122 @@ count_chain(const struct tcp_slice *chain)
 	return n;
 }
 
-/* Merges the runs behind `run` that it touches, without the bytes that both have. */
-static void
-merge_next(struct tcp_conn *c, struct tcp_slice *run)
-{
-	struct tcp_slice *next;
+/* ---- The tree of runs ---- */
 
-	while ((next = run->run_next) != NULL && tcp_seq_le(next->seq, reasm_run_end(run))) {
+/* Returns the rank of a run. It depends on the address of the slice and a secret: a peer can
+ * neither know it nor choose it. */
+static uint64_t
+run_rank(const struct tcp_conn *c, const struct tcp_slice *run)
+{
+	uint64_t x = (uintptr_t)run ^ c->s->cfg.isn_key.k[0];
+
+	x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
+	x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
+	return x ^ x >> 32;
+}
+
+/* Sets *prev to the last run that does not begin behind `seq`, and *next to the run behind it;
+ * NULL: there is none. */
+static void
+find_runs(const struct tcp_conn *c, uint32_t seq, struct tcp_slice **prev, struct tcp_slice **next)
+{
+	struct tcp_slice *run = c->ooo;
+
+	*prev = *next = NULL;
+	if (run != NULL && tcp_seq_le(c->ooo_tail->seq, seq)) {
+		*prev = c->ooo_tail; /* the usual case: behind all waiting slices */
+		return;
+	}
+	while (run != NULL) {
+		if (tcp_seq_le(run->seq, seq)) {
+			*prev = run;
+			run = run->run_right;
+		} else {
+			*next = run;
+			run = run->run_left;
+		}
+	}
+}
+
+/* Returns the place in the tree that points to its first run. */
+static struct tcp_slice **
+first_run(struct tcp_slice **root)
+{
+	while (*root != NULL && (*root)->run_left != NULL)
+		root = &(*root)->run_left;
+	return root;
+}
+
+/* The new run takes the place of the first run on its path that has a lower rank, and cuts the
+ * subtree there into the runs before and behind it. */
+static void
+add_run(struct tcp_conn *c, struct tcp_slice *run)
+{
+	struct tcp_slice **at = &c->ooo, **left = &run->run_left, **right = &run->run_right, *t;
+	uint64_t rank = run_rank(c, run);
+
+	while (*at != NULL && run_rank(c, *at) >= rank)
+		at = tcp_seq_lt(run->seq, (*at)->seq) ? &(*at)->run_left : &(*at)->run_right;
+	t = *at;
+	*at = run;
+	while (t != NULL) {
+		if (tcp_seq_lt(t->seq, run->seq)) {
+			*left = t;
+			left = &t->run_right;
+			t = *left;
+		} else {
+			*right = t;
+			right = &t->run_left;
+			t = *right;
+		}
+	}
+	*left = *right = NULL;
+}
+
+/* Takes a run out of the tree; its two subtrees become one. */
+static void
+remove_run(struct tcp_conn *c, const struct tcp_slice *run)
+{
+	struct tcp_slice **at = &c->ooo, *left = run->run_left, *right = run->run_right;
+
+	while (*at != run)
+		at = tcp_seq_lt(run->seq, (*at)->seq) ? &(*at)->run_left : &(*at)->run_right;
+	while (left != NULL && right != NULL) {
+		if (run_rank(c, left) >= run_rank(c, right)) {
+			*at = left;
+			at = &left->run_right;
+			left = *at;
+		} else {
+			*at = right;
+			at = &right->run_left;
+			right = *at;
+		}
+	}
+	*at = left != NULL ? left : right;
+}
+
+/* Merges the runs behind `run` that it touches, `next` and others, without the bytes that both
+ * have. */
+static void
+merge_next(struct tcp_conn *c, struct tcp_slice *run, struct tcp_slice *next)
+{
+	struct tcp_slice *none;
+
+	while (next != NULL && tcp_seq_le(next->seq, reasm_run_end(run))) {
 		struct tcp_slice *tail = next->run_tail, *rest = next;
 		uint32_t over = reasm_run_end(run) - next->seq,
 			 whole = reasm_run_end(next) - next->seq;
 
-		run->run_next = next->run_next;
-		if (run->run_next == NULL)
+		remove_run(c, next);
+		if (c->ooo_tail == next)
 			c->ooo_tail = run;
-		if (over) {
-			count_kept(c, -count_chain(next));
-			rest = trim_front(c, next, SK_MIN(over, whole));
-			count_kept(c, count_chain(rest));
-		}
+		if (over)
+			rest = trim_front(c, next, SK_MIN(over, whole), true);
 		if (rest != NULL) {
 			run->run_tail->next = rest;
 			run->run_tail = tail;
 		}
+		find_runs(c, run->seq, &none, &next);
 	}
 }
 
@@ -145,13 +244,12 @@ merge_next(struct tcp_conn *c, struct tcp_slice *run)
 static bool
 report_repeated(struct tcp_conn *c, uint32_t seq, uint32_t end)
 {
-	const struct tcp_slice *run = c->ooo;
+	struct tcp_slice *run, *next;
 	uint32_t run_end;
 
-	if (run != NULL && tcp_seq_le(c->ooo_tail->seq, seq))
-		run = c->ooo_tail; /* the usual case: behind all waiting slices */
-	while (run != NULL && tcp_seq_le(reasm_run_end(run), seq))
-		run = run->run_next;
+	find_runs(c, seq, &run, &next);
+	if (run == NULL || tcp_seq_le(reasm_run_end(run), seq))
+		run = next;
 	if (run == NULL || tcp_seq_le(end, run->seq))
 		return false;
 	run_end = reasm_run_end(run);
@@ -164,16 +262,9 @@ report_repeated(struct tcp_conn *c, uint32_t seq, uint32_t end)
 static void
 insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 {
-	struct tcp_slice *prev = NULL, *next = c->ooo;
+	struct tcp_slice *prev, *next;
 
-	if (c->ooo_tail != NULL && tcp_seq_le(c->ooo_tail->seq, s->seq)) {
-		prev = c->ooo_tail; /* the usual case: behind all waiting slices */
-		next = NULL;
-	}
-	while (next != NULL && tcp_seq_le(next->seq, s->seq)) {
-		prev = next;
-		next = next->run_next;
-	}
+	find_runs(c, s->seq, &prev, &next);
 	if (prev != NULL && tcp_seq_le(s->seq, reasm_run_end(prev))) {
 		uint32_t over = reasm_run_end(prev) - s->seq;
 
@@ -182,26 +273,24 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 			report_run(c, prev);
 			return;
 		}
-		s = trim_front(c, s, over);
+		s = trim_front(c, s, over, false);
 		prev->run_tail->next = s;
 		prev->run_tail = s;
 		count_kept(c, 1);
-		merge_next(c, prev);
+		merge_next(c, prev, next);
 		report_run(c, prev);
 		return;
 	}
-	s->run_next = next;
 	s->run_tail = s;
-	if (prev != NULL)
-		prev->run_next = s;
-	else
-		c->ooo = s;
+	add_run(c, s);
 	if (next == NULL)
 		c->ooo_tail = s;
 	count_kept(c, 1);
-	merge_next(c, s);
+	merge_next(c, s, next);
 	report_run(c, s);
 }
+
+/* ---- Limits ---- */
 
 /* Updates the place of the connection among those that hold slices out of order. */
 static void
@@ -222,13 +311,13 @@ reasm_holds(struct tcp_conn *c, bool progress)
 static void
 free_runs(struct tcp_conn *c)
 {
-	struct tcp_slice *run = c->ooo, *next;
+	struct tcp_slice *runs = c->ooo, *run, **first;
 
 	c->ooo = c->ooo_tail = NULL;
 	c->nsack = 0;
 	reasm_holds(c, false);
-	for (; run != NULL; run = next) {
-		next = run->run_next;
+	while ((run = *(first = first_run(&runs))) != NULL) {
+		*first = run->run_right;
 		count_kept(c, -count_chain(run));
 		tcp_slice_drop(c->s, run);
 	}
@@ -283,20 +372,23 @@ keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
 	reasm_holds(c, false);
 }
 
-/* Takes the runs that rcv_nxt has reached off the list, and appends them to `tail`. Advances
+/* ---- Segments ---- */
+
+/* Takes the runs that rcv_nxt has reached out of the tree, and appends them to `tail`. Advances
  * rcv_nxt; returns the number of its new bytes. */
 static uint32_t
 take_reached(struct tcp_conn *c, struct tcp_slice **tail)
 {
+	struct tcp_slice *run, **first;
 	uint32_t from = c->rcv_nxt;
 
-	while (c->ooo != NULL && tcp_seq_le(c->ooo->seq, c->rcv_nxt)) {
-		struct tcp_slice *run = c->ooo, *last = run->run_tail;
+	while ((run = *(first = first_run(&c->ooo))) != NULL && tcp_seq_le(run->seq, c->rcv_nxt)) {
+		struct tcp_slice *last = run->run_tail;
 		uint32_t end = reasm_run_end(run), over = c->rcv_nxt - run->seq;
 
-		c->ooo = run->run_next;
+		*first = run->run_right;
 		count_kept(c, -count_chain(run));
-		run = trim_front(c, run, SK_MIN(over, end - run->seq));
+		run = trim_front(c, run, SK_MIN(over, end - run->seq), false);
 		if (run == NULL)
 			continue;
 		*tail = run;
@@ -381,7 +473,7 @@ tcp_reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint3
 		tcp_count(c->s, TCP_DUP_PAYLOAD);
 		tcp_reasm_dsack(c, seq, seq + old);
 		tcp_conn_ack_now(c);
-		chain = trim_front(c, chain, old);
+		chain = trim_front(c, chain, old, false);
 		seq += old;
 		len -= old;
 	}

@@ -78,9 +78,9 @@ struct tcp_slice {
 	/* TCP does not use them: the running CRC32C (SK_CRC32C_INIT) after the `crc_len` bytes that
 	 * followed `data` when the owner computed it, which may have moved since; 0 bytes: none. */
 	uint32_t crc, crc_len;
-	/* TCP uses both fields while the slice waits out of order: the first slice of the next run
-	 * of adjacent slices, and the last slice of this run. */
-	struct tcp_slice *run_next, *run_tail;
+	/* TCP uses the fields while the slice waits out of order, as the first one of a run of
+	 * adjacent slices: the last slice of the run, and the runs below it in the tree. */
+	struct tcp_slice *run_tail, *run_left, *run_right;
 };
 
 /* A segment to build: the header in host order, and the bytes [off, off + len) of the chain of

@@ -254,10 +254,9 @@ struct tcp_conn {
 	uint32_t rtx_high;         /* no segment behind this was retransmitted */
 
 	/* Reassembly. */
-	struct tcp_slice *ooo, *ooo_tail;         /* runs, in the order of sequence numbers */
+	struct tcp_slice *ooo, *ooo_tail;         /* root of the tree of runs; the last run */
 	struct tcp_slice *refused, *refused_tail; /* in order, but refused by ops->deliver() */
 	uint32_t ooo_count;                       /* slices in both lists */
-	uint32_t ooo_bytes;
 	uint32_t rcv_fin;
 	struct wire_sack sack[TCP_MAX_SACK]; /* blocks to report, the latest first */
 	struct wire_sack dsack;
