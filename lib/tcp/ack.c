@@ -223,7 +223,7 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 	}
 	tcp_loss_judge_rto(c, &a);
 	tcp_loss_tlp_ack(c, seg->ack, &a);
-	tcp_rack_detect(c, now);
+	tcp_rack_acked(c, now);
 	tcp_loss_after_ack(c, &a);
 	if (a.bytes)
 		tcp_conn_event(c, TCP_EV_SENT);
@@ -242,6 +242,6 @@ tcp_ack_overtaken(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg)
 	tcp_sack_process(c, seg, &a);
 	if (a.sacked)
 		tcp_timers_acked(c, now);
-	tcp_rack_detect(c, now);
+	tcp_rack_acked(c, now);
 	tcp_loss_after_ack(c, &a);
 }

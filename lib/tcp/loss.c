@@ -106,6 +106,14 @@ tcp_loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
 		c->s->cc->acked(c, a->now, a->bytes, limited);
 }
 
+void
+tcp_loss_detect(struct tcp_conn *c, uint64_t now)
+{
+	tcp_rack_detect(c, now);
+	tcp_loss_after_ack(
+		c, &(struct tcp_acked){.now = now, .reported = c->snd_una + c->sacked_out});
+}
+
 /* Counts a duplicate acknowledgement of a peer without SACK: it stands for a segment that has left
  * the network (RFC 5681 3.2, RFC 6582). */
 void

@@ -220,6 +220,8 @@ all_steps(struct tcp_conn *c, struct turn *t)
 		return false;
 	if (c->state < TCPS_ESTABLISHED)
 		return c->state != TCPS_SYN_RCVD || send_early_ack(c, t);
+	if (c->todo & DO_DETECT)
+		tcp_loss_detect(c, t->now);
 	if (!send_report(c, t))
 		return false;
 	if (c->lost_out && !send_lost(c, t))

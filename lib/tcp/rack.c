@@ -94,13 +94,16 @@ void
 tcp_rack_detect(struct tcp_conn *c, uint64_t now)
 {
 	const struct tcp_rack *r = &c->rack;
+	struct tcp_walks *w = tcp_walks(c);
 	uint64_t wait = 0, window, due;
 	struct tcp_rec *seg;
 
+	c->todo &= ~DO_DETECT;
 	if (!(c->flags & F_SACK) || !r->xmit_ts || (c->ca == CA_OPEN && !c->sacked_out))
 		return;
 	window = r->rtt + reo_wnd(c);
 	for (seg = c->seg_head; seg != NULL; seg = seg->seg_next) {
+		w->rack++;
 		if (seg->flags & (R_SACKED | R_LOST))
 			continue;
 		if (!sent_after(r->xmit_ts, r->end_seq, seg->sent_at, seg->seq + seg->seg_len)) {
@@ -118,4 +121,16 @@ tcp_rack_detect(struct tcp_conn *c, uint64_t now)
 	}
 	if (wait)
 		tcp_timers_reorder(c, now, wait);
+}
+
+/* Each acknowledgement may cause a walk over all segments in flight. When those of a turn exceed
+ * TCP_MAX_SEGS, one walk before the next output replaces the others of the turn: it finds the same
+ * losses. */
+void
+tcp_rack_acked(struct tcp_conn *c, uint64_t now)
+{
+	if (tcp_walks(c)->rack < TCP_MAX_SEGS)
+		tcp_rack_detect(c, now);
+	else
+		c->todo |= DO_DETECT;
 }

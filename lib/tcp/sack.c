@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The sender's scoreboard (RFC 2018, RFC 2883): the segments in flight that the peer reports as
- * received. A segment counts when a block covers all of it. Each acknowledgement walks over the
- * segments once, and there are TCP_MAX_SEGS of them at most.
+ * received. A segment counts when a block covers all of it.
+ *
+ * An acknowledgement walks over the segments once. It jumps over what known blocks reported:
+ * those of the acknowledgement before, and the latest one in each sixteenth of the send buffer. So
+ * honest peers cause walks over the newly reported segments, however many acknowledgements arrive
+ * in a turn, and short ones in between when the path reorders. A hostile peer chooses blocks that
+ * the known ones do not help with: after TCP_SACK_TURN segments in a turn, the blocks are ignored.
+ * They are advisory (RFC 2018 8), and the peer reports them again.
  */
 #include "tcp_priv.h"
 
@@ -55,26 +61,86 @@ mark_sacked(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
 	tcp_rack_delivered(c, seg, a);
 }
 
+/* Forgets the known blocks whose last segment may be acknowledged. */
+static void
+known_trim(struct tcp_conn *c)
+{
+	for (unsigned i = 0; i < SK_ARRAY_LEN(c->known); i++) {
+		if (!c->sacked_out || tcp_seq_lt(c->known[i].seq, c->snd_una))
+			c->known[i].last = NULL;
+	}
+}
+
+static void
+known_add(struct tcp_conn *c, unsigned index, uint32_t left, struct tcp_rec *last)
+{
+	uint32_t share = c->s->cfg.snd_buf / TCP_KNOWN + 1;
+	struct tcp_known k = {left, last->seq, last};
+
+	c->known[TCP_KNOWN + index] = c->known[left / share % TCP_KNOWN] = k;
+}
+
+/* Returns `r`, or a later segment up to which the known blocks report all that lies behind
+ * `left`. */
+static struct tcp_rec *
+known_skip(const struct tcp_conn *c, uint32_t left, struct tcp_rec *r)
+{
+	for (unsigned i = 0; i < SK_ARRAY_LEN(c->known); i++) {
+		const struct tcp_known *k = &c->known[i];
+
+		if (k->last != NULL && tcp_seq_le(k->left, left) && tcp_seq_lt(r->seq, k->seq))
+			r = k->last;
+	}
+	return r;
+}
+
+/* Marks the segments of block `index`. The walk begins at `r`. Returns the segment at which it
+ * ends, or NULL. */
+static struct tcp_rec *
+mark_block(struct tcp_conn *c, const struct wire_sack *block, unsigned index, struct tcp_rec *r,
+	struct tcp_acked *a)
+{
+	const struct wire_sack *b = &block[index];
+	struct tcp_walks *w = tcp_walks(c);
+	struct tcp_rec *last = NULL;
+	bool fresh = false; /* the segment before `r` was marked now */
+
+	r = known_skip(c, b->left, r);
+	while (r != NULL &&
+		(tcp_seq_lt(r->seq, b->left) || tcp_seq_le(r->seq + r->seg_len, b->right))) {
+		w->sack++;
+		if (!tcp_seq_lt(r->seq, b->left)) {
+			last = r;
+			if (!(r->flags & R_SACKED)) {
+				mark_sacked(c, r, a);
+				fresh = true;
+			} else if (fresh) {
+				fresh = false;
+				r = known_skip(c, r->seq, r);
+				continue;
+			}
+		}
+		r = r->seg_next;
+	}
+	if (last != NULL)
+		known_add(c, index, b->left, last);
+	return r;
+}
+
 void
 tcp_sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a)
 {
 	struct wire_sack block[TCP_MAX_SACK];
 	struct tcp_rec *r = c->seg_head;
-	unsigned n, i = 0;
+	unsigned n;
 
 	a->dsack = is_dsack(seg);
 	n = sort_blocks(c, seg, a->dsack, block);
-	while (i < n && r != NULL) {
-		if (tcp_seq_lt(r->seq, block[i].left)) {
-			r = r->seg_next;
-		} else if (tcp_seq_le(r->seq + r->seg_len, block[i].right)) {
-			if (!(r->flags & R_SACKED))
-				mark_sacked(c, r, a);
-			r = r->seg_next;
-		} else {
-			i++;
-		}
-	}
+	if (!n || tcp_walks(c)->sack >= TCP_SACK_TURN)
+		return;
+	known_trim(c);
+	for (unsigned i = 0; i < n && r != NULL; i++)
+		r = mark_block(c, block, i, r, a);
 }
 
 void
@@ -83,4 +149,5 @@ tcp_sack_forget(struct tcp_conn *c)
 	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next)
 		r->flags &= ~R_SACKED;
 	c->sacked_out = c->nsacked = 0;
+	known_trim(c);
 }

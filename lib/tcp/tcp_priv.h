@@ -37,9 +37,11 @@
 #define TCP_TS_LEN          12   /* timestamps option with its two bytes of padding */
 #define TCP_IW_SEGS         10   /* RFC 6928 */
 #define TCP_MAX_SEGS        4096 /* segments in flight: bounds each walk over the scoreboard */
-#define TCP_MAX_CUTS        256  /* live cuts of records that a connection may cause */
-#define TCP_DUP_THRESH      3    /* RFC 5681, RFC 8985 */
-#define TCP_QUANTUM         16   /* segments that a connection may send per turn */
+#define TCP_SACK_TURN       (4 * TCP_MAX_SEGS) /* segments in a turn that walks for SACK visit */
+#define TCP_KNOWN           16                 /* known blocks of SACK */
+#define TCP_MAX_CUTS        256 /* live cuts of records that a connection may cause */
+#define TCP_DUP_THRESH      3   /* RFC 5681, RFC 8985 */
+#define TCP_QUANTUM         16  /* segments that a connection may send per turn */
 #define TCP_TIMERS_PER_POLL 256
 #define TCP_BUSY_PER_POLL   32 /* -EAGAIN of so many connections ends a poll: the port is full */
 /* RFC 5961 7: challenge ACKs per connection in one window of time. */
@@ -122,6 +124,7 @@ enum {
 	DO_RTX_FIRST = 1 << 8, /* one lost segment goes out regardless of the congestion window */
 	/* The window is smaller than the record, but the sender has waited long enough: cut it. */
 	DO_WND_FORCE = 1 << 7,
+	DO_DETECT = 1 << 9, /* RACK has not processed the latest acknowledgements yet */
 };
 
 /* conn.flags */
@@ -200,6 +203,20 @@ struct tcp_pmtu {       /* pmtu.c */
 	uint16_t claim; /* reported MTU that waits for evidence; 0: none */
 };
 
+/* A block of SACK: all segments from `left` to the end of `last` are SACKed. `seq` is that of
+ * `last`; NULL: there is none. */
+struct tcp_known {
+	uint32_t left, seq;
+	struct tcp_rec *last;
+};
+
+/* Segments in flight that a connection has walked over in the turn of time `at`. A turn receives
+ * many acknowledgements, so the limit TCP_MAX_SEGS of one walk does not bound the turn. */
+struct tcp_walks {
+	uint64_t at;
+	uint32_t sack, rack; /* for blocks of SACK, to detect losses */
+};
+
 /* A received segment uses the first two cache lines, one that is sent the first five, and an
  * acknowledgement these and the sixth: with thousands of connections that take turns, each line is
  * a cache miss. */
@@ -269,6 +286,9 @@ struct tcp_conn {
 	uint32_t eifel_ts; /* our timestamp clock at the first timeout, before any retransmission */
 	struct tcp_prr prr;
 	union tcp_cc_state cc;
+	struct tcp_walks walks; /* see tcp_walks() */
+	/* Blocks by their left edges, then those of the latest acknowledgement. */
+	struct tcp_known known[TCP_KNOWN + TCP_MAX_SACK];
 
 	/* Rarely used. */
 	struct sk_timer life;  /* of T_LIFE */
@@ -478,6 +498,15 @@ tcp_in_flight(const struct tcp_conn *c)
 	return out > gone ? out - gone : 0;
 }
 
+/* Returns the walks of this turn. All segments that a turn receives have the same time. */
+static inline struct tcp_walks *
+tcp_walks(struct tcp_conn *c)
+{
+	if (c->walks.at != c->s->now)
+		c->walks = (struct tcp_walks){.at = c->s->now};
+	return &c->walks;
+}
+
 /* Return the initial sequence number and the offset of the timestamp clock of a tuple. */
 uint32_t tcp_isn(struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now);
 uint32_t tcp_ts_offset(const struct tcp_stack *s, const struct tcp_tuple *t);
@@ -554,8 +583,13 @@ void tcp_rack_detect(struct tcp_conn *c, uint64_t now);
 void tcp_rack_dsack(struct tcp_conn *c);
 /* Notes the end of a round trip, after which the next DSACK counts again. */
 void tcp_rack_round(struct tcp_conn *c, uint32_t ack);
+/* Does the same for an acknowledgement; after many in a turn, leaves it to the next tcp_output().
+ */
+void tcp_rack_acked(struct tcp_conn *c, uint64_t now);
 /* Marks a segment in flight as lost, unless the peer SACKed it. */
 void tcp_loss_mark(struct tcp_conn *c, struct tcp_rec *seg);
+/* Detects losses without an acknowledgement, and enters recovery if there are some. */
+void tcp_loss_detect(struct tcp_conn *c, uint64_t now);
 /* Processes an expired RTO (RFC 6298 5.4 to 5.6). */
 void tcp_loss_rto(struct tcp_conn *c, uint64_t now);
 /* Checks whether this acknowledgement proves that the timeout was spurious (RFC 3522). */

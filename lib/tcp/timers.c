@@ -289,9 +289,7 @@ rtx_due(struct tcp_conn *c, uint64_t now)
 		tcp_conn_wake(c);
 		break;
 	case RTX_REO:
-		tcp_rack_detect(c, now);
-		tcp_loss_after_ack(
-			c, &(struct tcp_acked){.now = now, .reported = c->snd_una + c->sacked_out});
+		tcp_loss_detect(c, now);
 		if (c->rtx_kind == RTX_NONE)
 			timers_arm_rtx(c, RTX_RTO, now + tcp_rtt_rto(c));
 		tcp_conn_wake(c);

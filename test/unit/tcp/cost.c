@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The work that a peer causes by segments that cost it little. Each waiting slice has a page of its
- * own. The test takes away the access to all of these pages; the handler of SIGSEGV gives the
- * access to one page back and counts it. So the count is that of the slices that TCP touches.
+ * The work that a peer causes by segments that cost it little. Each waiting slice and each record
+ * in flight has a page of its own. The test takes away the access to all of these pages; the
+ * handler of SIGSEGV gives the access to one page back and counts it. So the count is that of the
+ * slices and records that TCP touches.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #define PAGE     4096u
 #define PAGES    8192u
 #define PEER_ISN 0xfffffc00u /* wraps soon */
+#define MSS      256u
 
 static struct rig {
 	struct tcp_config cfg;
@@ -26,7 +28,7 @@ static struct rig {
 	uint8_t *pages;
 	unsigned used;
 	volatile unsigned touched;
-	unsigned kept; /* slices that the stack owns */
+	unsigned kept, recs; /* slices and records that the stack owns */
 } g;
 
 /* ---- The pages ---- */
@@ -83,6 +85,8 @@ on_deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 static void
 on_rec_free(void *ctx, struct tcp_rec *chain)
 {
+	for (; chain != NULL; chain = chain->next)
+		g.recs--;
 }
 
 static struct tcp_rec *
@@ -166,7 +170,7 @@ cost_setup(void)
 	tcp_stack_poll(g.s, g.now, 1000);
 	t = peer_segment(0, 1);
 	t.flags |= TCP_SYN;
-	t.mss = 256;
+	t.mss = MSS;
 	t.wscale = 7;
 	t.sack_ok = true;
 	g.now += 10000;
@@ -181,6 +185,7 @@ cost_end(void)
 	cr_assert_eq(mprotect(g.pages, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE), 0);
 	tcp_stack_destroy(g.s);
 	cr_assert_eq(g.kept, 0, "%u slices leaked", g.kept);
+	cr_assert_eq(g.recs, 0, "%u records leaked", g.recs);
 	munmap(g.pages, (size_t)PAGES * PAGE);
 }
 
@@ -261,4 +266,139 @@ Test(tcp_cost, byte_before_a_long_run_touches_few_slices)
 	for (uint32_t i = 0; i < 100; i++)
 		payload_in(5000 + 2 * i, 5001 + 2 * i);
 	cr_assert_eq(g.kept, g.cfg.ooo_slices, "%u slices", g.kept);
+}
+
+/* ---- Acknowledgements ---- */
+
+#define SEGS 4096u /* that may be in flight */
+#define ACKS 64u   /* that a turn receives */
+
+static struct tcp_info
+info(void)
+{
+	struct tcp_info i;
+
+	tcp_get_info(g.c, &i);
+	return i;
+}
+
+/* Sends as many segments as may be in flight. The clock then stands a round trip later. */
+static void
+fill_flight(void)
+{
+	struct wire_tcp wide = peer_segment(1, 1); /* the window of the SYN was not scaled */
+
+	tcp_input(g.c, g.now, &wide, NULL, IP_ECN_NOT);
+	for (uint32_t i = 0; i < SEGS; i++) {
+		struct tcp_rec *r = page_take();
+
+		*r = (struct tcp_rec){.len = MSS};
+		g.recs++;
+		cr_assert_eq(tcp_send(g.c, r), 0);
+	}
+	while (tcp_stack_poll(g.s, g.now, 1000) > 0)
+		g.now += 10;
+	cr_assert_eq(info().in_flight, SEGS * MSS);
+	g.now += 10000;
+}
+
+struct segs { /* the segments [from, end) in flight */
+	uint32_t from, end;
+};
+
+/* Acknowledges no bytes, and reports `n` blocks. */
+static void
+blocks_in(const struct segs *b, uint8_t n)
+{
+	struct wire_tcp t = peer_segment(1, 1);
+
+	for (t.nsack = 0; t.nsack < n; t.nsack++)
+		t.sack[t.nsack] = (struct wire_sack){
+			g.iss + 1 + b[t.nsack].from * MSS, g.iss + 1 + b[t.nsack].end * MSS};
+	tcp_input(g.c, g.now, &t, NULL, IP_ECN_NOT);
+}
+
+/* Reports a segment. Returns the records that TCP touches. */
+static unsigned
+touched_by_block(uint32_t seg)
+{
+	guard_all();
+	blocks_in(&(struct segs){seg, seg + 1}, 1);
+	return g.touched;
+}
+
+static void
+next_turn(void)
+{
+	tcp_stack_poll(g.s, g.now, 1000);
+	g.now += 1000;
+}
+
+Test(tcp_cost, repeated_block_touches_few_records)
+{
+	unsigned all = 0;
+
+	fill_flight();
+	for (unsigned i = 0; i < ACKS; i++)
+		all += touched_by_block(SEGS - 1);
+	cr_assert_leq(all, SEGS + 2 * ACKS, "%u records", all);
+	cr_assert_eq(count(TCP_RACK_LOSS), 0, "the reordering window has not passed");
+}
+
+Test(tcp_cost, blocks_in_a_chosen_order_touch_a_bounded_number_of_records_rfc2018_8)
+{
+	unsigned all = 0;
+
+	fill_flight();
+	/* In this order, each walk begins at the first segment. */
+	for (uint32_t i = 0; i < ACKS; i++)
+		all += touched_by_block(SEGS - 1 - 2 * i);
+	cr_assert_leq(all, 5 * SEGS + ACKS, "%u records", all);
+	cr_assert_geq(info().in_flight, (SEGS - 5) * MSS, "other blocks were ignored");
+	guard_all();
+	next_turn();
+	cr_assert_leq(g.touched, SEGS);
+	/* The peer reports what was ignored again. */
+	all = info().in_flight;
+	blocks_in(&(struct segs){SEGS - 1 - 2 * (ACKS - 1), SEGS}, 1);
+	cr_assert_lt(info().in_flight, all);
+}
+
+Test(tcp_cost, losses_are_found_by_the_next_output_after_many_walks_rfc8985_6_2)
+{
+	fill_flight();
+	/* The first acknowledgement uses up the walks of the turn; with the third reported segment,
+	 * those before are lost. */
+	blocks_in(&(struct segs){SEGS - 5, SEGS - 4}, 1);
+	blocks_in(&(struct segs){SEGS - 5, SEGS - 3}, 1);
+	blocks_in(&(struct segs){SEGS - 5, SEGS}, 1);
+	cr_assert_eq(count(TCP_RACK_LOSS), 0);
+	next_turn();
+	cr_assert_eq(count(TCP_RACK_LOSS), SEGS - 5);
+	cr_assert_gt(count(TCP_RETRANSMIT), 0);
+}
+
+/* An honest peer reports each segment that arrives, and the runs before it, as RFC 2018 4 asks. */
+Test(tcp_cost, each_block_of_an_honest_peer_counts_rfc2018_4)
+{
+	enum { GAP = 8 }; /* each eighth segment is lost */
+	unsigned acks = 0;
+
+	fill_flight();
+	for (uint32_t i = 1; i < SEGS; i++) {
+		struct segs b[4];
+		uint8_t n = 0;
+
+		if (i % GAP == 0)
+			continue;
+		b[n++] = (struct segs){i - i % GAP + 1, i + 1};
+		for (uint32_t run = i / GAP; run > 0 && n < 4; run--)
+			b[n++] = (struct segs){(run - 1) * GAP + 1, run * GAP};
+		blocks_in(b, n);
+		if (++acks % ACKS == 0)
+			next_turn();
+	}
+	next_turn();
+	cr_assert_eq(count(TCP_RACK_LOSS), (SEGS + GAP - 1) / GAP);
+	cr_assert_eq(count(TCP_RETRANSMIT), (SEGS + GAP - 1) / GAP);
 }
