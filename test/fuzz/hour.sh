@@ -6,7 +6,8 @@
 # other processes take does not count. A run begins with the committed inputs and a random seed,
 # which BUILD/hour/TARGET.log names. New inputs stay in BUILD/hour/TARGET/found. Prints a line for
 # each target: processor time, number of inputs, and the coverage that libFuzzer counts. Exit
-# status: 0 without a finding, 1 with one.
+# status: 0 without a finding, 1 with one. An input is too slow if it takes an hour of the clock:
+# beside other processes, a target may wait for minutes until it has a processor.
 set -u
 here=$(realpath "$(dirname "$0")")
 build=$(realpath "$1")
@@ -32,7 +33,7 @@ for name in "${names[@]}"; do
     folder=$build/hour/$name
     mkdir -p "$folder"
     "$here/run.sh" "$build/test/fuzz/fuzz_$name" "$here/corpus/$name" "$folder" 1000000000 \
-        "${options[@]}" -seed=$((RANDOM * RANDOM + 1)) >"$build/hour/$name.log" 2>&1 &
+        "${options[@]}" -timeout=3600 -seed=$((RANDOM * RANDOM + 1)) >"$build/hour/$name.log" 2>&1 &
     pid=$! time=0
     while s=$(used $pid) && [ -n "$s" ] && time=$s && [ "$time" -lt "${TIME:-3600}" ]; do
         sleep 1
