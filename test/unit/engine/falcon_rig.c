@@ -429,18 +429,27 @@ frig_ah(int node, const struct sk_addr *remote)
 }
 
 struct saker_qp *
-frig_qp(int node, enum saker_transport transport)
+frig_deep_qp(const struct fnode *n, enum saker_transport transport, uint32_t depth)
 {
-	struct fnode *n = &frig.n[node];
 	struct saker_qp_attr attr = {.send_cq = n->cq,
 		.recv_cq = n->cq,
-		.sq_depth = FRIG_DEPTH,
+		.sq_depth = depth,
 		.rq_depth = FRIG_DEPTH,
 		.max_send_sge = 2,
 		.max_recv_sge = 2,
 		.transport = transport};
+	struct saker_qp *qp;
 
-	cr_assert_eq(saker_qp_create(n->pd, &attr, &n->qp), 0, "%s", saker_error());
+	cr_assert_eq(saker_qp_create(n->pd, &attr, &qp), 0, "%s", saker_error());
+	return qp;
+}
+
+struct saker_qp *
+frig_qp(int node, enum saker_transport transport)
+{
+	struct fnode *n = &frig.n[node];
+
+	n->qp = frig_deep_qp(n, transport, FRIG_DEPTH);
 	return n->qp;
 }
 

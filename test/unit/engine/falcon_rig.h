@@ -86,6 +86,10 @@ void frig_client(int node, const char *name, struct fnode *n);
 void frig_client_end(struct fnode *n);
 void frig_client_kill(struct fnode *n);
 
+/* Creates a QP of a client whose send queue has `depth` places. frig_qp() also makes it n[node].qp,
+ * with FRIG_DEPTH. */
+struct saker_qp *frig_deep_qp(
+	const struct fnode *n, enum saker_transport transport, uint32_t depth);
 struct saker_qp *frig_qp(int node, enum saker_transport transport);
 struct saker_ah *frig_ah(int node, const struct sk_addr *remote);
 struct saker_event frig_event(int node, enum saker_event_type type);

@@ -22,22 +22,6 @@ small_pool(struct eng_config *cfg, int node)
 	p->rx_buf_ulp = POOL * 8;
 }
 
-static struct saker_qp *
-deep_qp(const struct fnode *n)
-{
-	struct saker_qp_attr attr = {.send_cq = n->cq,
-		.recv_cq = n->cq,
-		.sq_depth = DEPTH,
-		.rq_depth = FRIG_DEPTH,
-		.max_send_sge = 2,
-		.max_recv_sge = 2,
-		.transport = SAKER_FALCON};
-	struct saker_qp *qp;
-
-	cr_assert_eq(saker_qp_create(n->pd, &attr, &qp), 0, "%s", saker_error());
-	return qp;
-}
-
 static void
 connect_to(struct fnode *from, struct saker_qp *qp)
 {
@@ -82,8 +66,8 @@ Test(engine_falcon_share, sends_that_the_peer_is_not_ready_for_stop_no_other_use
 
 	frig_start(small_pool);
 	frig_client(0, "other", &other);
-	greedy = deep_qp(&frig.n[0]);
-	honest = deep_qp(&other);
+	greedy = frig_deep_qp(&frig.n[0], SAKER_FALCON, DEPTH);
+	honest = frig_deep_qp(&other, SAKER_FALCON, DEPTH);
 	connect_to(&frig.n[0], greedy);
 	connect_to(&other, honest);
 	for (unsigned i = 0; i < DEPTH; i++)
