@@ -304,8 +304,8 @@ void tl_shares_fini(struct fa_stack *s);
 bool tl_shares_fit(const struct fa_stack *s, uint32_t mtu);
 /* Returns the units of all shares that all users hold. For tests. */
 uint32_t tl_shares_held(const struct tl_stack *tl);
-/* Enters a connection that waits into the list of its user, or removes it; no effect if that has
- * happened already. */
+/* Enter a connection that waits into the list of its user, and remove it. tl_unlist() has no effect
+ * on one that is not listed. */
 void tl_list(struct fa_conn *c, enum tl_kind kind);
 void tl_unlist(struct fa_conn *c, enum tl_kind kind);
 /* Calls `step` for the connections that wait, in turns, until it has returned false for each user.

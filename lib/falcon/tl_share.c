@@ -110,8 +110,6 @@ tl_list(struct fa_conn *c, enum tl_kind kind)
 	struct tl_user *u = &c->s->tl.users[c->tl.share];
 	struct tl_waits *w = &c->s->tl.waits[kind];
 
-	if (c->tl.listed[kind])
-		return;
 	if (TAILQ_EMPTY(&u->waits[kind].conns)) {
 		TAILQ_INSERT_TAIL(&w->users, u, waits[kind].link);
 		w->count++;

@@ -83,7 +83,8 @@ trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n, bool kept)
 		struct tcp_slice *next = chain->next;
 
 		n -= chain->len;
-		count_kept(c, kept ? -1 : 0);
+		if (kept)
+			count_kept(c, -1);
 		chain->next = NULL;
 		tcp_slice_drop(c->s, chain);
 		chain = next;
