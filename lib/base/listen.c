@@ -15,6 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "mem.h"
+
 #define LISTEN_BACKLOG 256
 #define LISTEN_UNSET   ((gid_t)-1)
 #define GROUP_BYTES    65536 /* of a group's entry, with its members */
@@ -54,30 +56,53 @@ name_new(const char *path, struct sockaddr_un *un, char *err, size_t errlen)
 	return -ENAMETOOLONG;
 }
 
+/* Checks that `path` is free, or a socket at which nobody listens. Returns 0 or 1 for these, or
+ * -errno with a sentence. */
+static int
+name_check(const char *path, int type, char *err, size_t errlen)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(err, errlen, "%s exists and is not a socket", path);
+		return -EEXIST;
+	}
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+	if (somebody_listens(&un, type)) {
+		snprintf(err, errlen, "another process listens at %s", path);
+		return -EADDRINUSE;
+	}
+	return 1;
+}
+
 /* Gives the socket file `from` the name `path`, unless there is another file than a socket at which
  * nobody listens. Returns 0, or -errno with a sentence. */
 static int
 name_take(const char *from, const char *path, int type, char *err, size_t errlen)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	struct stat st;
-	int rc;
+	int rc = name_check(path, type, err, errlen);
 
-	strcpy(un.sun_path, path);
-	if (lstat(path, &st) == 0) {
-		if (!S_ISSOCK(st.st_mode)) {
-			snprintf(err, errlen, "%s exists and is not a socket", path);
-			return -EEXIST;
-		}
-		if (somebody_listens(&un, type)) {
-			snprintf(err, errlen, "another process listens at %s", path);
-			return -EADDRINUSE;
-		}
-	}
+	if (rc < 0)
+		return rc;
 	if (rename(from, path) == 0)
 		return 0;
 	rc = -errno;
 	snprintf(err, errlen, "cannot create a socket at %s: %s", path, strerror(-rc));
+	return rc;
+}
+
+int
+sk_listen_clear(const char *path, int type, char *err, size_t errlen)
+{
+	int rc = name_check(path, type, err, errlen);
+
+	if (rc <= 0 || unlink(path) == 0)
+		return SK_MIN(rc, 0);
+	rc = -errno;
+	snprintf(err, errlen, "the old socket %s cannot be removed: %s", path, strerror(-rc));
 	return rc;
 }
 

@@ -14,4 +14,9 @@
 int sk_listen(
 	const char *path, int type, const char *group, uint32_t mode, char *err, size_t errlen);
 
+/* Removes the socket file that a process left at `path` when it ended, for a library that creates
+ * the file itself. Returns 0, also without a file, or -errno with one sentence in `err` when there
+ * is another kind of file, or when a process listens there. */
+int sk_listen_clear(const char *path, int type, char *err, size_t errlen);
+
 #endif

@@ -148,3 +148,25 @@ Test(base_listen, a_path_that_cannot_be_is_refused_by_name)
 		sk_listen("/no-such-folder/s", SOCK_STREAM, "", 0660, err, sizeof(err)), -ENOENT);
 	cr_assert_not_null(strstr(err, "at /no-such-folder/s: "), "%s", err);
 }
+
+Test(base_listen, only_a_socket_without_a_listener_is_cleared)
+{
+	char err[256], path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/saker-clear-%d.sock", getpid());
+	cr_assert_eq(sk_listen_clear(path, SOCK_STREAM, err, sizeof(err)), 0);
+	fd = sk_listen(path, SOCK_STREAM, "", 0600, err, sizeof(err));
+	cr_assert_geq(fd, 0, "%s", err);
+	cr_assert_eq(sk_listen_clear(path, SOCK_STREAM, err, sizeof(err)), -EADDRINUSE);
+	cr_assert_not_null(strstr(err, "another process listens at /tmp"), "%s", err);
+	close(fd);
+	cr_assert_eq(access(path, F_OK), 0);
+	cr_assert_eq(sk_listen_clear(path, SOCK_STREAM, err, sizeof(err)), 0, "%s", err);
+	cr_assert_neq(access(path, F_OK), 0);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	cr_assert_eq(sk_listen_clear(path, SOCK_STREAM, err, sizeof(err)), -EEXIST);
+	cr_assert_not_null(strstr(err, "is not a socket"), "%s", err);
+	close(fd);
+	unlink(path);
+}
