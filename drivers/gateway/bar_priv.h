@@ -14,6 +14,7 @@ struct gw_slot {
 	int client;       /* the engine's client number, or -1 */
 	bool leaving;     /* eng_detach() was called */
 	bool vacated;     /* the guest of this client has ended */
+	uint64_t cleared; /* bytes of the queues that are 0 for the next program */
 	uint32_t serving; /* the value of `want` for which the client was attached */
 	uint32_t beat;    /* the heartbeat counter at the last poll */
 	uint64_t beat_at; /* ns: when the heartbeat counter last changed */

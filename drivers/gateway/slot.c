@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include "../../lib/base/log.h"
+#include "../../lib/base/mem.h"
 #include "bar_priv.h"
 
 #define ATTACH_EVERY_NS 50000000ull /* least time between two attachments of a slot */
 /* After a pause of this length between two polls, Saker may have missed heartbeats itself. */
 #define GAP_NS 1000000000ull
+/* Bytes that one poll clears: about a millisecond, in which all machines wait. */
+#define CLEAR_BYTES (4u << 20)
 
 static void
 slot_count(uint64_t *n)
@@ -100,7 +103,7 @@ slot_attach(struct gw_bar *b, struct gw_slot *s, uint32_t want, uint64_t now)
 		if (*p <= ' ' || *p > '~')
 			*p = '_';
 	s->next_attach = now + ATTACH_EVERY_NS;
-	memset(s->home, 0, b->slot_size - b->mem_len);
+	s->cleared = 0;
 	n = eng_attach_woken(b->e, name, s->home, b->slot_size, b->mem_len, wake);
 	if (n < 0) {
 		if (wake >= 0)
@@ -119,9 +122,23 @@ slot_attach(struct gw_bar *b, struct gw_slot *s, uint32_t want, uint64_t now)
 	__atomic_store_n(&shared->serves, want, __ATOMIC_RELEASE);
 }
 
+/* Clears the queues of a slot, *budget bytes at most. Returns whether all of them are clear. */
+static bool
+slot_clear(const struct gw_bar *b, struct gw_slot *s, uint64_t *budget)
+{
+	uint64_t left = b->slot_size - b->mem_len - s->cleared, n = SK_MIN(left, *budget);
+
+	memset(s->home + s->cleared, 0, n);
+	s->cleared += n;
+	*budget -= n;
+	return n == left;
+}
+
 void
 gw_bar_poll(struct gw_bar *b, uint64_t now)
 {
+	uint64_t budget = CLEAR_BYTES;
+
 	__atomic_store_n(&b->dir->engine_beat, b->dir->engine_beat + 1, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&b->cut, __ATOMIC_ACQUIRE))
 		b->stopped = true;
@@ -136,7 +153,8 @@ gw_bar_poll(struct gw_bar *b, uint64_t now)
 		}
 		want = __atomic_load_n(&shared->want, __ATOMIC_ACQUIRE);
 		if (want != 0 && !b->stopped && now >= s->next_attach &&
-			want != __atomic_load_n(&shared->refused, __ATOMIC_RELAXED))
+			want != __atomic_load_n(&shared->refused, __ATOMIC_RELAXED) &&
+			slot_clear(b, s, &budget))
 			slot_attach(b, s, want, now);
 	}
 	b->looked = now;
