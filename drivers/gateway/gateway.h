@@ -7,7 +7,7 @@
  *
  * One lcore calls gw_poll(). One other thread calls gw_tend(), which attaches and detaches the
  * machines' programs. Any thread may call gw_command_*(), gw_each(),
- * gw_vm_add(), gw_vm_del() and gw_vms().
+ * gw_vm_add(), gw_vm_del(), gw_vms() and gw_vms_leaving().
  */
 #ifndef SAKER_GATEWAY_H
 #define SAKER_GATEWAY_H
@@ -119,6 +119,8 @@ int gw_vm_add(struct gw *g, const struct gw_vm_config *vm, char *err, size_t err
 int gw_vm_del(struct gw *g, const char *name);
 /* Returns the number of machines, including those that are being removed. */
 unsigned gw_vms(struct gw *g);
+/* Returns the number of machines that are being removed. */
+unsigned gw_vms_leaving(struct gw *g);
 
 /* Calls `each` for the engine of each machine, which exists until `each` returns. `each` may wait
  * for the engine's stages, and calls no function of this header. */

@@ -110,9 +110,9 @@ void gw_vm_free(struct gw_vm *vm);
 /* Checks the tunnel of a configuration. Needs no lock; the other functions need it. Returns 0, or
  * -EINVAL with one sentence in `err`. */
 int gw_identity_check(const struct gw_vm_config *cfg, char *err, size_t errlen);
-/* Checks that no other port claims the machine's addresses and that no other machine has its
- * function, and chooses the function if it is GW_FUNCTION_ANY. Returns 0, or -errno with one
- * sentence in `err`. */
+/* Checks that no other machine has the machine's paths or its function and that no other port
+ * claims its addresses, and chooses the function if it is GW_FUNCTION_ANY. Returns 0, or -errno
+ * with one sentence in `err`. */
 int gw_identity_settle(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen);
 /* Fills in the claims of the machine's ports. */
 void gw_identity_claims(struct gw_vm *vm);

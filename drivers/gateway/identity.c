@@ -90,11 +90,46 @@ choose_function(const struct gw *g, struct gw_vm_config *cfg)
 	cfg->function = f;
 }
 
+/* Returns the machine whose file or socket (the memory, the doorbell, the card) has this path. */
+static const struct gw_vm *
+path_user(const struct gw *g, const char *path)
+{
+	for (unsigned i = 0; i < GW_VMS; i++) {
+		const struct gw_vm *vm = g->vms[i];
+
+		if (vm != NULL &&
+			(strcmp(vm->cfg.path, path) == 0 || strcmp(vm->cfg.doorbell, path) == 0 ||
+				strcmp(vm->cfg.nic, path) == 0))
+			return vm;
+	}
+	return NULL;
+}
+
+/* Checks that no other machine uses a path of this one. */
+static int
+identity_paths(const struct gw *g, const struct gw_vm_config *cfg, char *err, size_t errlen)
+{
+	const char *const keys[] = {"path", "doorbell", "nic"};
+	const char *const paths[] = {cfg->path, cfg->doorbell, cfg->nic};
+
+	for (unsigned i = 0; i < 3; i++) {
+		const struct gw_vm *vm = paths[i][0] != '\0' ? path_user(g, paths[i]) : NULL;
+
+		if (vm != NULL)
+			return REFUSE(-EEXIST, "%s=%s is in use by machine %s", keys[i], paths[i],
+				vm->cfg.name);
+	}
+	return 0;
+}
+
 int
 gw_identity_settle(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen)
 {
 	char text[SK_ADDR_STRLEN];
+	int rc = identity_paths(g, cfg, err, errlen);
 
+	if (rc < 0)
+		return rc;
 	claim_host(g);
 	for (unsigned i = 0; i < cfg->naddrs; i++)
 		if (gw_switch_claimed(g->sw, &cfg->addrs[i].addr, cfg->vlan))

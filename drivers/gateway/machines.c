@@ -112,6 +112,18 @@ gw_vms(struct gw *g)
 	return n;
 }
 
+unsigned
+gw_vms_leaving(struct gw *g)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&g->lock);
+	for (unsigned i = 0; i < GW_VMS; i++)
+		n += g->vms[i] != NULL && g->vms[i]->state != GW_VM_UP;
+	pthread_mutex_unlock(&g->lock);
+	return n;
+}
+
 /* Returns whether no turn can be using an unplugged machine: the turn that was running when it was
  * unplugged and the next one have ended, or no thread polls. */
 static bool
@@ -135,7 +147,8 @@ machines_tend_one(struct gw *g, unsigned i, uint64_t now)
 		break;
 	case GW_VM_LEAVING:
 		gw_bar_poll(vm->bar, now);
-		if (gw_bar_idle(vm->bar) || now - vm->since > LEAVE_NS)
+		/* gw_vm_del() may have read its clock after the caller of this turn. */
+		if (gw_bar_idle(vm->bar) || (now > vm->since && now - vm->since > LEAVE_NS))
 			machines_unplug(g, i);
 		break;
 	case GW_VM_UNPLUGGED:

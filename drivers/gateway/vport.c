@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_ring.h>
+
+#include "../../lib/base/listen.h"
 
 #define DESCRIPTORS 1024
 #define SOCKET_MODE 0660
@@ -115,8 +118,13 @@ gw_nic_make(struct gw *g, struct gw_nic *n, const char *socket, bool *multi_seg,
 	int rc;
 
 	n->port = -1;
+	rc = sk_listen_clear(socket, SOCK_STREAM, err, errlen);
+	if (rc < 0)
+		return rc;
 	snprintf(n->name, sizeof(n->name), "net_vhost_gw%u", ++g->made);
-	snprintf(args, sizeof(args), "iface=%s,queues=1", socket);
+	/* A guest may describe a frame as long as all of the pool. vhost drops one that is longer
+	 * than an mbuf before it copies a byte. */
+	snprintf(args, sizeof(args), "iface=%s,queues=1,linear-buffer=1", socket);
 	if (rte_vdev_init(n->name, args) != 0)
 		return REFUSE(-ENODEV, "the vhost-user socket %s cannot be created", socket);
 	n->made = true;

@@ -2,12 +2,19 @@
 /* Tests machines as tenants: commands add and remove them, and each has its own addresses, numbers
  * and quotas. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
+#include <rte_bus_vdev.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
 
 #include "../../../lib/wire/wire.h"
 #include "../../../drivers/gateway/gateway_priv.h"
@@ -150,6 +157,61 @@ Test(vms, a_machine_that_is_removed_takes_its_programs_along)
 	host_end();
 }
 
+/* A removal may begin after the thread that tends has read its clock. */
+Test(vms, a_removed_machine_waits_for_its_programs_whatever_the_clock)
+{
+	struct prog one;
+	struct rig r;
+
+	host_start(NULL);
+	r = vm_add("one", "ip=10.9.0.2/24");
+	prog_open(&r, &one);
+	host_pause();
+	cr_assert_eq(gw_vm_del(host.g, "one"), 0);
+	gw_tend(host.g, 1);
+	cr_assert_eq(host_machine("one")->state, GW_VM_LEAVING, "its program is still attached");
+	host_go();
+	prog_event(&one, SAKER_EV_ENGINE_GONE);
+	prog_close(&one);
+	while (gw_vms(host.g) > 0)
+		sched_yield();
+	unlink(r.path);
+	host_end();
+}
+
+/* The time of all machines is short, and the size of one is its operator's choice. */
+Test(vms, the_queues_of_a_large_slot_are_cleared_in_pieces)
+{
+	const uint64_t size = 256u << 20;
+	struct shm_bar *d;
+	unsigned polls = 0;
+	char line[256], *text;
+	struct rig r;
+	int fd, rc;
+
+	host_start(NULL);
+	snprintf(r.path, sizeof(r.path), "/dev/shm/saker-large-%d", (int)getpid());
+	snprintf(line, sizeof(line),
+		"add large path=%s size=256m slots=1 mbufs=512 qps=8 mrs=8 ip=10.9.0.2/24", r.path);
+	text = host_say(line, &rc);
+	cr_assert_eq(rc, 0, "%s", text);
+	host_pause();
+	fd = open(r.path, O_RDWR | O_CLOEXEC);
+	d = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	cr_assert_neq((void *)d, MAP_FAILED);
+	close(fd);
+	memset((uint8_t *)d + d->slot_at, 1, d->slot_size);
+	__atomic_store_n(&d->slots[0].want, 7, __ATOMIC_RELEASE);
+	for (; d->slots[0].refused != 7 && d->slots[0].serves != 7; polls++)
+		gw_tend(host.g, eng_clock());
+	cr_assert_geq(polls, d->slot_size / 4 / (8u << 20), "one poll cleared too much");
+	cr_assert_eq(d->slots[0].serves, 7);
+	munmap(d, size);
+	host_go();
+	vm_del(&r, "large");
+	host_end();
+}
+
 Test(vms, what_a_command_says_wrong_is_named)
 {
 	static const struct {
@@ -238,8 +300,10 @@ Test(vms, what_somebody_has_is_refused)
 		{"ip=10.9.0.4/24 nic-ip=10.9.0.2", "10.9.0.2"},
 		{"ip=10.9.0.4/24 nic-ip=10.9.0.5," HOST_ADDR, HOST_ADDR},
 		{"ip=10.9.0.4/24 function=77", "one has function 77"},
+		{"ip=10.9.0.4/24 nic=%s", "in use by machine one"},
+		{"ip=10.9.0.4/24 doorbell=%s", "in use by machine one"},
 	};
-	char line[256], *text;
+	char line[256], keys[128], *text;
 	struct rig a, b;
 	int rc;
 
@@ -247,11 +311,15 @@ Test(vms, what_somebody_has_is_refused)
 	a = vm_add("one", "ip=10.9.0.2/24 function=77");
 	b = vm_add("other", "ip=10.9.0.102/24");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		snprintf(line, sizeof(line), "add two path=/dev/shm/saker-two %s", rows[i].keys);
+		snprintf(keys, sizeof(keys), rows[i].keys, a.path);
+		snprintf(line, sizeof(line), "add two path=/dev/shm/saker-two %s", keys);
 		text = host_say(line, &rc);
 		cr_assert_eq(rc, -EEXIST, "%s", rows[i].keys);
 		cr_assert_not_null(strstr(text, rows[i].word), "%s: %s", rows[i].keys, text);
 	}
+	snprintf(line, sizeof(line), "add two path=%s ip=10.9.0.4/24", a.path);
+	text = host_say(line, &rc);
+	cr_assert_eq(rc, -EEXIST, "%s", text);
 	cr_assert_eq(gw_vms(host.g), 2);
 	vm_del(&b, "other");
 	/* The same address in another VLAN is another one, and addresses of removed machines are
@@ -261,5 +329,103 @@ Test(vms, what_somebody_has_is_refused)
 	b = vm_add("two", "ip=10.9.0.102/24 nic-ip=10.9.0.103");
 	vm_del(&a, "one");
 	vm_del(&b, "two");
+	host_end();
+}
+
+/* ---- Cards ---- */
+
+#define LONG_SEGMENTS 40 /* mbufs of 2 KiB: longer than one mbuf of the gateway */
+
+/* Creates the guest's end of a card at the socket `path`, and returns its port. */
+static uint16_t
+guest_card(const char *path, struct rte_mempool *pool)
+{
+	struct rte_eth_conf conf = {.txmode = {.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS}};
+	struct rte_eth_link link = {0};
+	char args[128];
+	uint16_t port;
+
+	snprintf(args, sizeof(args), "path=%s,queues=1", path);
+	cr_assert_eq(rte_vdev_init("net_virtio_user0", args), 0);
+	cr_assert_eq(rte_eth_dev_get_port_by_name("net_virtio_user0", &port), 0);
+	cr_assert_eq(rte_eth_dev_configure(port, 1, 1, &conf), 0);
+	cr_assert_eq(rte_eth_rx_queue_setup(port, 0, 64, SOCKET_ID_ANY, NULL, pool), 0);
+	cr_assert_eq(rte_eth_tx_queue_setup(port, 0, 256, SOCKET_ID_ANY, NULL), 0);
+	cr_assert_eq(rte_eth_dev_start(port), 0);
+	while (rte_eth_link_get_nowait(port, &link) == 0 && !link.link_status)
+		sched_yield();
+	return port;
+}
+
+/* Creates a socket file at which nobody listens when its descriptor is closed. */
+static int
+stale_socket(const char *path)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+	return bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0 ? fd : -1;
+}
+
+/* Sends a broadcast of a card in `segments` mbufs. */
+static void
+card_sends(uint16_t port, struct rte_mempool *pool, const uint8_t *mac, unsigned segments)
+{
+	struct rte_mbuf *m = NULL, *one;
+	uint8_t *frame;
+
+	for (unsigned i = 0; i < segments; i++) {
+		one = rte_pktmbuf_alloc(pool);
+		cr_assert_not_null(one);
+		frame = (uint8_t *)rte_pktmbuf_append(one, segments > 1 ? 2000 : 60);
+		memset(frame, 0, one->data_len);
+		if (m == NULL) {
+			memset(frame, 0xff, 6);
+			memcpy(frame + 6, mac, 6);
+			m = one;
+		} else {
+			cr_assert_eq(rte_pktmbuf_chain(m, one), 0);
+		}
+	}
+	while (rte_eth_tx_burst(port, 0, &m, 1) == 0)
+		sched_yield();
+}
+
+/* A guest may describe a frame as long as its memory, and Saker would copy it into chained mbufs,
+ * up to all of the gateway's. */
+Test(vms, a_frame_of_a_card_fits_into_an_mbuf)
+{
+	struct rte_mempool *pool = rte_pktmbuf_pool_create(
+		"guest", 511, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	struct gw_port_view v;
+	char path[64], keys[128];
+	uint16_t port;
+	struct rig r;
+	int fd;
+
+	cr_assert_not_null(pool);
+	host_start(NULL);
+	snprintf(path, sizeof(path), "/tmp/saker-card-%d.sock", (int)getpid());
+	snprintf(keys, sizeof(keys), "ip=10.9.0.2/24 nic=%s", path);
+	/* The socket that a killed saker left. */
+	fd = stale_socket(path);
+	cr_assert_geq(fd, 0);
+	close(fd);
+	r = vm_add("one", keys);
+	port = guest_card(path, pool);
+	card_sends(port, pool, host_machine("one")->cfg.nic_mac, LONG_SEGMENTS);
+	card_sends(port, pool, host_machine("one")->cfg.nic_mac, 1);
+	do {
+		sched_yield();
+		gw_switch_port_view(host.g->sw, host_machine("one")->nic.port, &v);
+	} while (v.frames_in == 0);
+	cr_assert_eq(v.frames_in, 1);
+	cr_assert_eq(v.bytes_in, 60);
+	cr_assert_eq(rte_eth_dev_stop(port), 0);
+	cr_assert_eq(rte_vdev_uninit("net_virtio_user0"), 0);
+	vm_del(&r, "one");
+	cr_assert(rte_mempool_full(pool));
+	rte_mempool_free(pool);
 	host_end();
 }
