@@ -80,14 +80,19 @@ change_check_identity(const struct settings *next, char why[WHY_LEN])
 static int
 change_apply(struct app *a, struct settings *eff, struct eng_changed *ended, char why[WHY_LEN])
 {
+	bool level;
+
 	if (settings_finish(eff, why) < 0 || ports_addresses(eff, why) < 0 ||
 		change_check_identity(eff, why) < 0 ||
 		eng_change(a->e, &eff->eng, ended, why, WHY_LEN) < 0)
 		return -EINVAL;
 	if (eff->eng.falcon.tls != NULL && identity_load(eff, why) < 0)
 		sk_log(SK_LOG_ERR, "the keys and certificates are the old ones: %s", why);
+	/* The level of the start, without a configured one, is that of EAL's options. */
+	level = a->s.log_level != eff->log_level ||
+		settings_source(eff, "saker", "log") != FROM_DEFAULT;
 	a->s = *eff;
-	if (settings_source(&a->s, "saker", "log") != FROM_DEFAULT)
+	if (level)
 		commands_log_level(a->s.log_level);
 	return 0;
 }

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ static struct {
 	struct gw *g;
 	pthread_t thread;
 	bool tending, stop; /* stop: atomic */
+	/* NULL, or the settings that have machines which wait until others have left. */
+	struct settings *later;
 } state;
 
 /* Implements gw_config.wake. The host's engine exists before the first machine does, and until the
@@ -202,6 +205,8 @@ gateway_free(void)
 {
 	gw_destroy(state.g);
 	state.g = NULL;
+	free(state.later);
+	state.later = NULL;
 }
 
 /* ---- Commands ---- */
@@ -214,42 +219,107 @@ gateway_each(struct app *a, gw_visit *each, void *arg)
 		gw_each(state.g, each, arg);
 }
 
-/* Returns whether both settings have a machine [vm N] of the same name. */
-static bool
-same_machine(const struct settings *a, const struct settings *b, unsigned n)
+/* Returns the N of the section [vm N] that names the machine, or VM_MAX. */
+static unsigned
+section_of(const struct vm_setting *vms, const char *name)
 {
-	return a->vms[n].present && b->vms[n].present &&
-	       strcmp(a->vms[n].value[VM_NAME], b->vms[n].value[VM_NAME]) == 0;
+	unsigned n = 0;
+
+	while (n < VM_MAX && (!vms[n].present || strcmp(vms[n].value[VM_NAME], name) != 0))
+		n++;
+	return n;
+}
+
+/* Deletes the machines that `next` does not name, and gives the others its numbers. */
+static void
+machines_delete(struct app *a, const struct vm_setting *next, struct vm_setting *kept)
+{
+	for (unsigned i = 0; i < VM_MAX; i++) {
+		const struct vm_setting *vm = &a->s.vms[i];
+		unsigned n = vm->present ? section_of(next, vm->value[VM_NAME]) : VM_MAX;
+
+		if (n < VM_MAX) {
+			kept[n] = *vm;
+			kept[n].by_command = next[n].by_command;
+		} else if (vm->present) {
+			gw_vm_del(state.g, vm->value[VM_NAME]);
+		}
+	}
+	memcpy(a->s.vms, kept, sizeof(a->s.vms));
+}
+
+/* Adds the machine [vm N] of the settings. Returns 0, -EAGAIN when it must wait for a machine that
+ * is leaving, or another -errno with a sentence. */
+static int
+machine_add(struct app *a, const struct settings *next, unsigned n, char why[WHY_LEN])
+{
+	unsigned leaving = gw_vms_leaving(state.g);
+	char reason[WHY_LEN / 2];
+	struct gw_vm_config vm;
+	int rc = saker_gateway_machine(next, n, &vm, why);
+
+	if (rc < 0)
+		return rc;
+	rc = gw_vm_add(state.g, &vm, reason, sizeof(reason));
+	if (rc == 0)
+		a->s.vms[n] = next->vms[n];
+	else
+		settings_refuse_section(next, "vm", n, why, "cannot be added: %s", reason);
+	return rc < 0 && leaving > 0 ? -EAGAIN : rc;
+}
+
+/* Adds the machines of `next` that do not exist. `out` may be NULL. Returns whether some must wait
+ * for machines that are leaving. */
+static bool
+machines_add_missing(struct app *a, const struct settings *next, struct cmd_out *out)
+{
+	bool wait = false;
+	char why[WHY_LEN];
+	int rc;
+
+	for (unsigned i = 0; i < VM_MAX; i++) {
+		if (!next->vms[i].present || a->s.vms[i].present)
+			continue;
+		rc = machine_add(a, next, i, why);
+		wait |= rc == -EAGAIN;
+		if (rc < 0 && rc != -EAGAIN)
+			sk_log(SK_LOG_ERR, "%s", why);
+		if (rc < 0 && out != NULL)
+			cmd_text(out, rc == -EAGAIN ? "added_later" : "not_added", "%s", why);
+	}
+	return wait;
 }
 
 void
 gateway_change(struct app *a, const struct settings *next, struct cmd_out *out)
 {
-	char why[WHY_LEN], reason[WHY_LEN / 2];
-	struct gw_vm_config vm;
+	struct vm_setting *kept = calloc(VM_MAX, sizeof(*kept));
 
-	if (state.g == NULL)
+	if (state.g != NULL && kept == NULL)
+		cmd_text(out, "not_changed", "the machines: memory is exhausted");
+	if (state.g == NULL || kept == NULL) {
+		free(kept);
 		return;
-	for (unsigned i = 0; i < VM_MAX; i++) {
-		if (!a->s.vms[i].present || same_machine(&a->s, next, i))
-			continue;
-		gw_vm_del(state.g, a->s.vms[i].value[VM_NAME]);
-		a->s.vms[i] = (struct vm_setting){0};
 	}
+	machines_delete(a, next->vms, kept);
+	free(kept);
 	gw_host_claim(state.g);
-	for (unsigned i = 0; i < VM_MAX; i++) {
-		if (!next->vms[i].present || a->s.vms[i].present)
-			continue;
-		if (saker_gateway_machine(next, i, &vm, why) == 0 &&
-			gw_vm_add(state.g, &vm, reason, sizeof(reason)) < 0)
-			settings_refuse_section(next, "vm", i, why, "cannot be added: %s", reason);
-		else
-			a->s.vms[i] = next->vms[i];
-		if (!a->s.vms[i].present)
-			sk_log(SK_LOG_ERR, "%s", why);
-		if (!a->s.vms[i].present)
-			cmd_text(out, "not_added", "%s", why);
-	}
+	free(state.later);
+	state.later = NULL;
+	if (!machines_add_missing(a, next, out))
+		return;
+	state.later = malloc(sizeof(*state.later));
+	if (state.later != NULL)
+		*state.later = *next;
+}
+
+void
+gateway_look(struct app *a)
+{
+	if (state.later == NULL || machines_add_missing(a, state.later, NULL))
+		return;
+	free(state.later);
+	state.later = NULL;
 }
 
 /* Returns the last [vm N] that neither of the settings has, or VM_MAX. */
@@ -269,7 +339,8 @@ gateway_keep(struct app *a, struct settings *next)
 	for (unsigned i = 0; i < VM_MAX; i++) {
 		unsigned to = i;
 
-		if (!a->s.vms[i].present || !a->s.vms[i].by_command || same_machine(&a->s, next, i))
+		if (!a->s.vms[i].present || !a->s.vms[i].by_command ||
+			section_of(next->vms, a->s.vms[i].value[VM_NAME]) < VM_MAX)
 			continue;
 		if (next->vms[i].present)
 			to = free_section(&a->s, next);
@@ -288,7 +359,7 @@ static void
 machine_enter(struct app *a, const char *words)
 {
 	char section[NAME_LEN], copy[CMD_LINE], why[WHY_LEN], *save = NULL, *word;
-	unsigned i = free_section(&a->s, &a->s);
+	unsigned i = free_section(&a->s, state.later != NULL ? state.later : &a->s);
 
 	if (i == VM_MAX)
 		return;

@@ -17,6 +17,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "../../lib/base/mem.h"
 #include "saker.h"
 
 #define SECOND 1000000000ull
@@ -136,6 +137,7 @@ every_second(struct app *a, uint64_t second)
 {
 	capture_look(a);
 	eng_ports_look(a->e);
+	gateway_look(a);
 	if (a->s.stats_period != 0 && second % a->s.stats_period == 0)
 		stats_period(a);
 }
@@ -172,7 +174,9 @@ control_turn(struct app *a, bool *input, uint64_t *due)
 		cmd_server_turn(a->metrics, eng_clock());
 	if (eng_clock() >= *due) {
 		every_second(a, *due / SECOND);
-		*due += SECOND;
+		/* After a pause the seconds that passed are not made up for: what the calls count
+		 * as seconds must be seconds. */
+		*due = SK_MAX(*due + SECOND, eng_clock());
 	}
 	if (n > 0 && p[2].revents != 0 && !prompt_read()) {
 		*input = false;

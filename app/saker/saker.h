@@ -139,10 +139,14 @@ void gateway_free(void);
 void gateway_each(struct app *a, gw_visit *each, void *arg);
 /* Copies to *next the machines that a command has added. */
 void gateway_keep(struct app *a, struct settings *next);
-/* Follows a change of the host's addresses. Removes the machines whose sections are not in *next,
- * and adds those whose sections are not in a->s, to which it copies their sections. Adds a sentence
- * for each failure to `out`. */
+/* Follows a change of the host's addresses. Removes the machines that no section of *next names,
+ * and adds those that no section of a->s names. a->s then has the machines under the numbers that
+ * they have in *next. A machine that uses an address or a file of one that is leaving is added by
+ * gateway_look(). Adds a sentence for each failure to `out`. */
 void gateway_change(struct app *a, const struct settings *next, struct cmd_out *out);
+/* Adds the machines that waited for the end of others. Call this once a second, and not while
+ * another thread executes a command. */
+void gateway_look(struct app *a);
 /* Commands. */
 int gateway_show(void *app, const char *arg, struct cmd_out *out);
 int gateway_add(void *app, const char *arg, struct cmd_out *out);

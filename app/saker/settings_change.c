@@ -40,11 +40,15 @@ diff_row(const struct diff *d, const struct row *row, const char *section, const
 		d->visit(d->arg, section, row->key, old, new, when);
 }
 
+/* A section with the name of another machine replaces the machine at once. The other keys of a
+ * machine apply when it is created. */
 static void
 diff_numbered(const struct diff *d, const struct numbered *n, unsigned i,
 	const struct settings *was, const struct settings *next)
 {
 	bool before = change_present(was, n, i), after = change_present(next, n, i);
+	bool keeps = n->when == AS_MACHINE &&
+		     strcmp(was->vms[i].value[VM_NAME], next->vms[i].value[VM_NAME]) == 0;
 	const struct row *row;
 	char section[NAME_LEN];
 
@@ -55,8 +59,7 @@ diff_numbered(const struct diff *d, const struct numbered *n, unsigned i,
 	for (size_t r = 0; before && after && (row = settings_numbered_row(r)) != NULL; r++)
 		if (strcmp(row->section, n->section) == 0)
 			diff_row(d, row, section, change_member(was, n, i),
-				change_member(next, n, i),
-				n->when == AS_MACHINE ? AT_RESTART : n->when);
+				change_member(next, n, i), keeps ? AT_RESTART : n->when);
 }
 
 void

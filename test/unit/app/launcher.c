@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 int saker_main(int argc, char **argv);
 
 static char folder[] = "/tmp/saker-launcher-XXXXXX";
-static char config[64], sock[64], control[64], frames[64];
+static char config[64], sock[64], control[64], frames[64], memory[64];
 
 static void
 setup(void)
@@ -27,6 +28,7 @@ setup(void)
 	snprintf(sock, sizeof(sock), "%s/sock", folder);
 	snprintf(control, sizeof(control), "%s/control", folder);
 	snprintf(frames, sizeof(frames), "%s/frames", folder);
+	snprintf(memory, sizeof(memory), "%s/memory", folder);
 }
 
 static void
@@ -140,7 +142,7 @@ static pthread_t saker;
 static void *
 saker_main_runs(void *arg)
 {
-	return (void *)(intptr_t)saker_runs("[saker]\nlog = warning\n");
+	return (void *)(intptr_t)saker_runs(arg);
 }
 
 /* Executes a command. Returns its status, or below 0 when no saker answers. `words`, if not NULL,
@@ -166,13 +168,19 @@ command(const char *words, const char *fmt, ...)
 }
 
 static void
-saker_begins(void)
+saker_begins_with(const char *text)
 {
-	cr_assert_eq(pthread_create(&saker, NULL, saker_main_runs, NULL), 0);
+	cr_assert_eq(pthread_create(&saker, NULL, saker_main_runs, (void *)(uintptr_t)text), 0);
 	for (unsigned ms = 0; command(NULL, "show loops") != 0; ms++) {
 		cr_assert_lt(ms, PATIENCE_MS, "saker does not answer");
 		usleep(1000);
 	}
+}
+
+static void
+saker_begins(void)
+{
+	saker_begins_with("[saker]\nlog = warning\n");
 	cr_assert_not_null(driver.report);
 }
 
@@ -233,5 +241,92 @@ Test(app_launcher, a_capture_without_a_callback_is_refused, .timeout = 120)
 	driver.full = false;
 	cr_assert_eq(command("Capturing", "capture start %s 0", frames), 0);
 	cr_assert_eq(command("written", "capture stop"), 0);
+	saker_ends();
+}
+
+/* ---- Reloads of machines ---- */
+
+static unsigned deleted; /* atomic: calls of gw_vm_del() */
+
+int __real_gw_vm_del(struct gw *g, const char *name);
+int __wrap_gw_vm_del(struct gw *g, const char *name);
+
+int
+__wrap_gw_vm_del(struct gw *g, const char *name)
+{
+	__atomic_fetch_add(&deleted, 1, __ATOMIC_RELAXED);
+	return __real_gw_vm_del(g, name);
+}
+
+/* Returns the configuration of a gateway with the machine [vm N]. */
+static const char *
+machine(unsigned n, const char *name)
+{
+	static char text[512];
+
+	snprintf(text, sizeof(text),
+		"[saker]\nlog = warning\n[gateway]\nenabled = yes\nmbufs = 1024\n"
+		"[vm %u]\nname = %s\npath = %s\nip = 10.0.0.2/24\nsize = 2m\nslots = 1\n"
+		"qps = 8\nmrs = 8\nmbufs = 256\n",
+		n, name, memory);
+	return text;
+}
+
+static void
+reload(const char *text)
+{
+	FILE *f = fopen(config, "we");
+
+	cr_assert_not_null(f);
+	fputs(text, f);
+	cr_assert_eq(fclose(f), 0);
+	cr_assert_eq(command(NULL, "reload"), 0);
+}
+
+static bool
+machine_exists(const char *name)
+{
+	struct cmd_answer answer;
+	bool found;
+
+	cr_assert_eq(cmd_ask(control, "text", "show vms", &answer), 0);
+	found = strstr(answer.text, name) != NULL;
+	free(answer.text);
+	return found;
+}
+
+Test(app_launcher, a_machine_goes_on_under_another_number, .timeout = 120)
+{
+	saker_begins_with(machine(0, "web1"));
+	cr_assert(machine_exists("web1"));
+	reload(machine(1, "web1"));
+	cr_assert_eq(__atomic_load_n(&deleted, __ATOMIC_RELAXED), 0, "it was removed");
+	cr_assert(machine_exists("web1"));
+	saker_ends();
+	unlink(memory);
+}
+
+Test(app_launcher, a_machine_waits_for_the_end_of_one_that_it_replaces, .timeout = 120)
+{
+	saker_begins_with(machine(0, "web1"));
+	reload(machine(0, "web2"));
+	for (unsigned ms = 0; !machine_exists("web2") || machine_exists("web1"); ms++) {
+		cr_assert_lt(ms, PATIENCE_MS, "the machine is not replaced");
+		usleep(1000);
+	}
+	cr_assert_eq(__atomic_load_n(&deleted, __ATOMIC_RELAXED), 1);
+	saker_ends();
+	unlink(memory);
+}
+
+/* ---- Values that a command has set ---- */
+
+Test(app_launcher, a_reload_takes_back_the_log_level_of_a_command, .timeout = 120)
+{
+	saker_begins_with("");
+	cr_assert_eq(command(NULL, "log debug"), 0);
+	cr_assert_eq(rte_log_get_level(rte_log_register("user.saker")), (int)RTE_LOG_DEBUG);
+	reload("");
+	cr_assert_eq(rte_log_get_level(rte_log_register("user.saker")), (int)RTE_LOG_NOTICE);
 	saker_ends();
 }
