@@ -407,17 +407,24 @@ settings_place(const struct settings *s, uint32_t line, char buf[FILE_LEN + 16])
 	return buf;
 }
 
+/* Returns the line of a section with a number in the configuration file, or 0. */
+static uint32_t
+section_line(const struct settings *s, const char *section, unsigned number)
+{
+	for (size_t i = 0; i < COUNT(numbered); i++)
+		if (strcmp(numbered[i].section, section) == 0)
+			return s->section_line[i][number];
+	return 0;
+}
+
 int
 settings_refuse_section(const struct settings *s, const char *section, unsigned number,
 	char why[WHY_LEN], const char *fmt, ...)
 {
 	char place[FILE_LEN + 16], reason[WHY_LEN / 2];
-	uint32_t line = 0;
+	uint32_t line = section_line(s, section, number);
 	va_list ap;
 
-	for (size_t i = 0; i < COUNT(numbered); i++)
-		if (strcmp(numbered[i].section, section) == 0)
-			line = s->section_line[i][number];
 	va_start(ap, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
@@ -459,21 +466,36 @@ settings_source(const struct settings *s, const char *section, const char *key)
 	return row != NULL ? s->source[row - rows] : FROM_DEFAULT;
 }
 
+static bool
+same_interface(const struct if_setting *a, const struct if_setting *b)
+{
+	return strcmp(a->port, b->port) == 0 && a->vlan == b->vlan &&
+	       a->address.len == b->address.len && sk_addr_eq(&a->address.addr, &b->address.addr);
+}
+
 int
 settings_add_address(struct settings *s, const char *text, char why[WHY_LEN])
 {
 	const char *equals = strchr(text, '=');
+	struct if_setting added = {.present = true, .vlan = ETH_NO_VLAN}, *room = NULL;
 
 	if (equals == NULL || equals == text || equals - text >= NAME_LEN)
 		return settings_refuse(why, "is not PORT=ADDRESS/LENGTH");
+	snprintf(added.port, sizeof(added.port), "%.*s", (int)(equals - text), text);
+	if (value_parse(KIND_HOST, 0, 0, equals + 1, &added.address, why) < 0)
+		return -EINVAL;
 	for (unsigned i = 0; i < ENG_MAX_IFS; i++) {
 		struct if_setting *f = &s->ifs[i];
 
-		if (f->present)
-			continue;
-		f->present = true;
-		snprintf(f->port, sizeof(f->port), "%.*s", (int)(equals - text), text);
-		return value_parse(KIND_HOST, 0, 0, equals + 1, &f->address, why);
+		/* A saved file has the addresses of the options, too. */
+		if (f->present && section_line(s, "interface", i) > 0 && same_interface(f, &added))
+			return 0;
+		if (!f->present && room == NULL)
+			room = f;
+	}
+	if (room != NULL) {
+		*room = added;
+		return 0;
 	}
 	return settings_refuse(why, "exceeds the maximum of %u addresses", ENG_MAX_IFS);
 }

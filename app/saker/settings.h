@@ -65,7 +65,7 @@ struct route_setting { /* [route N] */
 #define ROUTE_UNSET 129 /* length of a destination that is not configured */
 
 #define VM_MAX    32
-#define VALUE_LEN 108
+#define VALUE_LEN 512 /* bytes: eight addresses with their lengths fit */
 
 /* The keys of a machine's section, in the order of the output. drivers/gateway/keys.c parses their
  * values. */

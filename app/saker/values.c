@@ -2,6 +2,7 @@
 /* Parses the values of settings. */
 #include "values_priv.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -251,6 +252,22 @@ parse_rnr(const char *text, uint8_t *at, char *why)
 	return rc;
 }
 
+/* Parses a text. Refuses one that no configuration file can hold: 'save' writes texts that came
+ * from options, from the environment and from commands. */
+static int
+parse_text(uint64_t max, const char *text, char *at, char *why)
+{
+	size_t len = strlen(text);
+
+	if (len > 0 && (isspace((unsigned char)text[0]) || isspace((unsigned char)text[len - 1])))
+		return REFUSE("begins or ends with a blank");
+	for (const char *p = text; *p != '\0'; p++)
+		if (*p == ';' || iscntrl((unsigned char)*p))
+			return REFUSE("has %s, which a configuration file cannot hold",
+				*p == ';' ? "a ';'" : "a control character");
+	return conf_text(text, max, at, why);
+}
+
 /* Parses the name of a file or of a credential. */
 static int
 parse_source(uint64_t max, const char *text, char *at, char *why)
@@ -261,7 +278,7 @@ parse_source(uint64_t max, const char *text, char *at, char *why)
 	if (text[0] != '/' && (strncmp(text, CREDENTIAL, prefix) != 0 || name[0] == '\0' ||
 				      name[0] == '.' || strchr(name, '/') != NULL))
 		return REFUSE("is neither the path of a file (/...) nor credential:NAME");
-	return conf_text(text, max, at, why);
+	return parse_text(max, text, at, why);
 }
 
 static int
@@ -296,7 +313,7 @@ value_parse(
 	case KIND_TIME:
 		return parse_time(min, max, text, at, why);
 	case KIND_TEXT:
-		return conf_text(text, max, at, why);
+		return parse_text(max, text, at, why);
 	case KIND_BOOL:
 		return conf_bool(text, at, why);
 	case KIND_IDLE:

@@ -113,8 +113,9 @@ set_text(const struct key *k, const char *text, char *at, char why[CONF_WHY])
 	for (const char *p = text; *p != '\0'; p++) {
 		if (k->kind == KEY_NAME && !isalnum((unsigned char)*p) && strchr("-_.", *p) == NULL)
 			return REFUSE("does not consist of letters, digits, '-', '_' and '.'");
-		if (!isgraph((unsigned char)*p) || *p == ',')
-			return REFUSE("has a comma, a blank or a character that is not printable");
+		if (!isgraph((unsigned char)*p) || *p == ',' || *p == ';')
+			return REFUSE("has a comma, a semicolon, a blank or a character that is "
+				      "not printable");
 	}
 	return conf_text(text, most, at, why);
 }

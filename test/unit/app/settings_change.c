@@ -112,3 +112,37 @@ Test(app_settings_change, a_section_that_is_removed_has_its_defaults_again)
 	cr_assert_eq(settings_when("port 0", "mtu"), AT_RESTART);
 	cr_assert_eq(settings_when("route 0", "gateway"), AT_ONCE);
 }
+
+Test(app_settings_change, the_addresses_of_the_options_are_those_of_a_saved_file)
+{
+	const char *both = "--address 0=10.0.0.1/24 --address 0=10.0.0.3/24";
+
+	file_is("");
+	cr_assert_eq(options(both), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(settings_save(&s, path, why), 0, "%s", why);
+	was = s;
+	cr_assert_eq(options(both), OPTIONS_RUN, "%s", why);
+	differences[0] = '\0';
+	settings_diff(&was, &s, differs, NULL);
+	cr_assert_str_eq(differences, "");
+}
+
+Test(app_settings_change, a_text_that_no_file_can_hold_is_refused)
+{
+	char ips[VALUE_LEN] = "";
+
+	file_is("");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(settings_set(&s, "client 0", "name", "a;b", FROM_COMMAND, why), -EINVAL);
+	cr_assert_not_null(strstr(why, "a ';', which a configuration file cannot hold"), "%s", why);
+	cr_assert_eq(settings_set(&s, "client 0", "name", "a\nb", FROM_COMMAND, why), -EINVAL);
+	cr_assert_not_null(strstr(why, "a control character"), "%s", why);
+	cr_assert_eq(settings_set(&s, "client 0", "name", "a ", FROM_COMMAND, why), -EINVAL);
+	cr_assert_not_null(strstr(why, "begins or ends with a blank"), "%s", why);
+	/* The longest list of addresses that a machine may have. */
+	for (unsigned i = 0; i < 8; i++)
+		snprintf(ips + strlen(ips), sizeof(ips) - strlen(ips),
+			"%s2001:0db8:1111:2222:3333:4444:5555:666%u/128", i > 0 ? "," : "", i);
+	cr_assert_eq(settings_set(&s, "vm 0", "ip", ips, FROM_COMMAND, why), 0, "%s", why);
+	cr_assert_str_eq(s.vms[0].value[VM_IP], ips);
+}
