@@ -418,8 +418,6 @@ void fa_answer(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf
 void fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o);
 /* Reports that the queue to the ULP has room again: ops->deliver may be called. */
 void fa_deliver_resume(struct fa_conn *c, uint64_t now);
-/* Reports that ops->output can accept packets again, or that the next hop is resolved. */
-void fa_kick(struct fa_conn *c);
 
 /* ---- Credits (8.2.3) ---- */
 

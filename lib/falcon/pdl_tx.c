@@ -636,9 +636,3 @@ pdl_tx_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 	}
 	return n;
 }
-
-void
-fa_kick(struct fa_conn *c)
-{
-	pdl_wake(c);
-}

@@ -382,8 +382,6 @@ struct tl_txn *tl_request_find(const struct fa_conn *c, uint32_t rsn);
 /* Accepts a pull request in order as part of a run. Returns false, and changes nothing, when it
  * needs tl_rx(). */
 bool tl_run_pull(struct fa_conn *c, const struct wire_falcon_plain *h);
-enum tl_take tl_rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
-	struct fa_buf *payload, bool again);
 
 /* ---- tl_rnr.c ---- */
 

@@ -482,12 +482,6 @@ rofx_confirmed(const struct rofx *x)
 }
 
 bool
-rofx_live(const struct rofx *x)
-{
-	return x->state == ROFX_S_LIVE;
-}
-
-bool
 rofx_finished(const struct rofx *x)
 {
 	return x->finished && x->ended;

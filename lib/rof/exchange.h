@@ -337,8 +337,6 @@ void rofx_lost(struct rofx *x, uint64_t now);
 bool rofx_confirmed(const struct rofx *x);
 /* Returns the name of the exchange at the peer, or ROFX_NO_ID before the peer's answer. */
 uint32_t rofx_peer_id(const struct rofx *x);
-/* Returns whether the exchange is established and not ended. */
-bool rofx_live(const struct rofx *x);
 /* Returns when the caller must call rofx_timeout(), in ns; UINT64_MAX: never. */
 uint64_t rofx_deadline(const struct rofx *x);
 void rofx_timeout(struct rofx *x, uint64_t now);

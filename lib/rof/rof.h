@@ -259,8 +259,6 @@ struct rof_info {
 	uint64_t rnr_out, naks_out, naks_in;
 };
 void rof_get_info(const struct rof_qp *q, struct rof_info *out);
-/* Returns the size in bytes of an idle connected QP in this library, including its channel. */
-size_t rof_qp_size(void);
 
 #define ROF_REASONS(X)                                                                             \
 	X(ROF_BAD_HEADER, SK_WARNING, "a packet with invalid RDMA headers")                        \

@@ -70,12 +70,6 @@ rof_qp_rd(const struct rof_qp *q)
 	return q->rd;
 }
 
-size_t
-rof_qp_size(void)
-{
-	return sizeof(struct rof_qp) + sizeof(struct rof_chan);
-}
-
 void
 rof_qp_start(struct rof_qp *q, struct rof_chan *c, uint32_t peer_qpn)
 {

@@ -319,9 +319,3 @@ tcp_send_space(const struct tcp_conn *c)
 {
 	return (int64_t)c->s->cfg.snd_buf - c->queued;
 }
-
-void
-tcp_kick(struct tcp_conn *c)
-{
-	tcp_conn_wake(c);
-}

@@ -324,9 +324,6 @@ void tcp_set_link_mtu(struct tcp_conn *c, uint64_t now, uint32_t mtu);
  * with -ECONNREFUSED; any other becomes the reason if the connection times out (RFC 9293 3.9.2.2,
  * RFC 5927 5.2). Ignores an error whose `seq` lies outside the send window. */
 void tcp_icmp_unreachable(struct tcp_conn *c, uint64_t now, uint32_t seq, bool hard);
-/* Gives the connection a turn in the next poll: the owner calls it when it can send again after
- * -EAGAIN, or when the next hop's address is resolved. */
-void tcp_kick(struct tcp_conn *c);
 
 /* Returns the largest payload of one segment now, in bytes: MPA derives its MULPDU from it (RFC
  * 5044 4.5). */

@@ -164,7 +164,6 @@ int vb_rs_enter(int fd, struct vb_rs *rs);
 /* Ends that. Returns the socket, whose reference the caller gets, or NULL. *last: it was its last
  * descriptor. */
 struct vb_rs *vb_rs_leave(int fd, bool *last);
-uint32_t vb_rs_users(const struct vb_rs *rs);
 /* Removes a socket from the list of the process. */
 void vb_rs_unlist(struct vb_rs *rs);
 /* Calls `each` for every socket of the process, with the lock of the table. */

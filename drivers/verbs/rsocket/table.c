@@ -145,17 +145,6 @@ vb_rs_leave(int fd, bool *last)
 	return rs;
 }
 
-uint32_t
-vb_rs_users(const struct vb_rs *rs)
-{
-	uint32_t n;
-
-	pthread_mutex_lock(&lock);
-	n = rs->users;
-	pthread_mutex_unlock(&lock);
-	return n;
-}
-
 void
 vb_rs_unlist(struct vb_rs *rs)
 {
