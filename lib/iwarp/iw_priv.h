@@ -150,7 +150,7 @@ struct iw_qp {
 	uint32_t send_msn, recv_msn; /* of the next outgoing and the next incoming Send */
 	uint32_t write_len;          /* bytes of the last or current incoming Write */
 	uint32_t reads_out;
-	struct iw_info info; /* the counts of messages, bytes and FPDUs are in this cache line */
+	struct iw_info info; /* the counts of messages and bytes are in this cache line */
 
 	uint32_t read_msn, irq_msn; /* of the next outgoing and the next incoming Read Request */
 	uint32_t answer_msn;        /* of the next outgoing Atomic Response */
@@ -170,7 +170,7 @@ struct iw_qp {
 	int error; /* the first reason for which the QP failed */
 };
 _Static_assert(offsetof(struct iw_qp, sq) == 64 && offsetof(struct iw_qp, send_msn) == 128 &&
-		       offsetof(struct iw_qp, info.fpdus_in) == 184,
+		       offsetof(struct iw_qp, info.bytes_in) == 168,
 	"the cache lines that each message uses");
 
 static inline void
@@ -258,7 +258,6 @@ iw_rec_add(struct iw_qp *q, uint32_t len, uint64_t sum)
 	q->rec->len += len;
 	q->rec->sum = sk_sum_fold(sk_sum_add(q->rec->sum, sum));
 	q->space -= len;
-	q->info.fpdus_out++;
 }
 /* Writes `pad` bytes of pad (at most 3) and the CRC behind the bytes of `c`, which end at `at`, of
  * an FPDU without markers. Returns the Internet checksum of all bytes. */

@@ -93,7 +93,6 @@ fpdu(struct iw_qp *q, const struct mpa_fpdu *f)
 	reason = iw_rx_segment(q, f, head, have);
 	if (reason == IW_RX_LATER)
 		return false;
-	q->info.fpdus_in++;
 	if (reason)
 		iw_fail(q, reason, head, have, f->ulpdu_len);
 	else if (q->hold) {

@@ -135,7 +135,6 @@ iw_rx_run(struct iw_qp *q)
 		total += used;
 	if (total == 0)
 		return 0;
-	q->info.fpdus_in += run.fpdus;
 	q->info.msgs_in += run.fpdus;
 	q->info.bytes_in += run.bytes;
 	q->write_len = run.last;

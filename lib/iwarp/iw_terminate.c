@@ -120,7 +120,6 @@ iw_terminate_step(struct iw_qp *q)
 			return false;
 		iw_emit(q, &d, q->term, q->term_len);
 		q->term_len = 0;
-		q->info.terminate_sent = true;
 		iw_count(q, IW_TERMINATE_OUT);
 	}
 	if (!iw_rec_send(q))

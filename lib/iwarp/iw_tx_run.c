@@ -51,7 +51,6 @@ tx_run_commit(const struct tx_run *run, struct iw_qp *q)
 	q->rec->sum = sk_sum_fold(sk_sum_add(q->rec->sum, run->sum));
 	q->space -= len;
 	q->mtx.pos += len;
-	q->info.fpdus_out += run->n;
 	q->info.msgs_out += run->n;
 	q->info.bytes_out += run->bytes;
 	q->irq_turn = true;

@@ -150,9 +150,9 @@ void iw_flush(struct iw_qp *q);
 /* Counters and present state of a connection. `bytes` are payload bytes; term_* are the layer,
  * error type and code of the Terminate (RFC 5040 4.8). */
 struct iw_info {
-	uint64_t msgs_out, msgs_in, bytes_out, bytes_in, fpdus_out, fpdus_in;
+	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
 	uint32_t ord_used, ird_used;
-	bool terminate_sent, terminate_received;
+	bool terminate_received;
 	uint8_t term_layer, term_etype, term_code;
 	uint32_t mulpdu;
 };

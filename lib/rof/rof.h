@@ -255,8 +255,6 @@ bool rof_idle(const struct rof_qp *q);
 
 struct rof_info {
 	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
-	uint32_t reads_out, outstanding; /* Reads and Atomics; transactions */
-	uint64_t rnr_out, naks_out, naks_in;
 };
 void rof_get_info(const struct rof_qp *q, struct rof_info *out);
 

@@ -189,6 +189,4 @@ void
 rof_get_info(const struct rof_qp *q, struct rof_info *out)
 {
 	*out = q->info;
-	out->reads_out = q->pulls_out;
-	out->outstanding = q->c != NULL ? q->c->txn_next - q->c->txn_base : 0;
 }

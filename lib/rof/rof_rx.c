@@ -266,8 +266,6 @@ rof_rx_refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reaso
 {
 	bool fatal = c->p.errors == ROF_ERRORS_VERBS;
 
-	if (c->rc != NULL)
-		c->rc->info.naks_out++;
 	if (in->pull) {
 		rof_rx_answer(c, in->rsn, in->answer);
 	} else {
@@ -328,8 +326,6 @@ later(struct rof_chan *c, const struct fa_delivery *d, enum rof_reason reason)
 	if (reason == ROF_NO_RECEIVE && !patient(c, d->rsn))
 		return false;
 	rof_count(c->st, reason);
-	if (c->rc != NULL)
-		c->rc->info.rnr_out++;
 	come_again(c, d, reason == ROF_NO_BUFFER ? buffer_rnr(c, d->rsn) : c->p.rnr_code);
 	return true;
 }
@@ -380,7 +376,6 @@ rof_parked_run(struct rof_chan *c)
 		rof_parked_remove(c);
 		if (reason == ROF_NONE || !open)
 			continue;
-		c->rc->info.naks_out++;
 		if (c->p.errors == ROF_ERRORS_VERBS)
 			rof_fail_target(c->rc, reason);
 	}

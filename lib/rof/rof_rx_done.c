@@ -82,10 +82,8 @@ ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status
 		return;
 	if (pull)
 		q->pulls_out--;
-	if (status != RD_SUCCESS) {
+	if (status != RD_SUCCESS)
 		rof_count(c->st, ROF_REMOTE_ERROR);
-		q->info.naks_in++;
-	}
 	/* A datagram completes whether or not it arrives. */
 	if (q->transport == ROF_UD && status != RD_SUCCESS) {
 		rof_count(c->st, ROF_UD_LOST);

@@ -160,15 +160,6 @@ update_window(struct tcp_conn *c, const struct wire_tcp *seg)
 	return wnd != old;
 }
 
-/* Counts an acknowledgement that acknowledges nothing new (RFC 5681 2). */
-static void
-duplicate(struct tcp_conn *c, const struct tcp_acked *a)
-{
-	c->n_dup_acks++;
-	if (!(c->flags & F_SACK))
-		tcp_loss_dupack(c, a);
-}
-
 /* Progress with a peer without SACK: the duplicate acknowledgements do not count any more, and a
  * partial acknowledgement identifies the next lost segment (RFC 6582 3.2). The same holds after a
  * timeout for segments that it did not mark, as they were sent shortly before it. */
@@ -211,8 +202,9 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 		ack_progress(c, seg->ack, &a);
 		if (!(c->flags & F_SACK))
 			newreno_progress(c);
-	} else if (!len && !window && c->snd_una != c->snd_nxt && !(seg->flags & TCP_FIN)) {
-		duplicate(c, &a);
+	} else if (!len && !window && c->snd_una != c->snd_nxt && !(seg->flags & TCP_FIN) &&
+		   !(c->flags & F_SACK)) {
+		tcp_loss_dupack(c, &a); /* RFC 5681 2 */
 	}
 	if (c->flags & F_SACK && seg->nsack)
 		tcp_sack_process(c, seg, &a);

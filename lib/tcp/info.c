@@ -18,9 +18,6 @@ static const char *const state_names[TCPS_COUNT] = {
 void
 tcp_get_info(const struct tcp_conn *c, struct tcp_info *out)
 {
-	/* SYN and FIN take sequence numbers, but are not bytes. */
-	bool fin = c->flags & F_FIN_SENT, open = c->state >= TCPS_ESTABLISHED;
-
 	*out = (struct tcp_info){
 		.state = state_names[c->state],
 		.srtt_ns = c->srtt,
@@ -34,13 +31,9 @@ tcp_get_info(const struct tcp_conn *c, struct tcp_info *out)
 		.in_flight = tcp_in_flight(c),
 		.queued = c->queued,
 		.emss = c->emss,
-		.bytes_sent = open ? c->n_acked + (c->snd_nxt - c->snd_una) - fin : 0,
-		.bytes_acked = c->n_acked - (fin && c->snd_una == c->snd_nxt),
-		.bytes_received = c->n_bytes_in,
 		.retransmits = c->n_retransmits,
 		.rtos = c->n_rtos,
 		.tlps = c->n_tlps,
-		.dup_acks_in = c->n_dup_acks,
 	};
 }
 

@@ -350,7 +350,7 @@ struct tcp_info {
 	const char *state; /* name of the state in RFC 9293 3.3.2 */
 	uint64_t srtt_ns, rttvar_ns, rto_ns, min_rtt_ns;
 	uint32_t cwnd, ssthresh, snd_wnd, rcv_wnd, in_flight, queued, emss;
-	uint64_t bytes_sent, bytes_acked, bytes_received, retransmits, rtos, tlps, dup_acks_in;
+	uint64_t retransmits, rtos, tlps;
 };
 void tcp_get_info(const struct tcp_conn *c, struct tcp_info *out);
 /* Returns the bytes of memory that one connection takes, without its buffers. */

@@ -318,7 +318,7 @@ struct tcp_conn {
 	struct tcp_note note;
 	int reason;
 	uint64_t n_retransmits;
-	uint32_t n_rtos, n_tlps, n_dup_acks;
+	uint32_t n_rtos, n_tlps;
 };
 _Static_assert(
 	offsetof(struct tcp_conn, last_rx) == 64 && offsetof(struct tcp_conn, seg_head) == 128 &&

@@ -17,13 +17,12 @@
 #define TIMER_BUDGET 32
 
 int
-eng_startup_create(struct eng_transport *t, struct eng_conn *c)
+eng_startup_create(struct eng_conn *c)
 {
 	c->su = calloc(1, sizeof(*c->su));
 	if (c->su == NULL)
 		return -ENOMEM;
 	c->su->conn = c;
-	t->nstartups++;
 	return 0;
 }
 
@@ -37,7 +36,6 @@ eng_startup_free(struct eng_transport *t, struct eng_conn *c)
 		c->link->startup_free(t, c);
 	free(c->su);
 	c->su = NULL;
-	t->nstartups--;
 }
 
 static void
@@ -164,7 +162,7 @@ eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 	tcp_claim_early(tcp, c);
 	if (!eng_conn_admit(t, c, l->user) ||
 		net_path_init(t->net, &c->path, &src, &tuple->raddr, IP_TCP, t->now) != 0 ||
-		eng_startup_create(t, c) != 0) {
+		eng_startup_create(c) != 0) {
 		c->state = ECONN_DRAIN;
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 		return;
@@ -260,7 +258,7 @@ static int
 connect_link(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *tuple,
 	const struct eng_ctl *m)
 {
-	int rc = eng_startup_create(t, c);
+	int rc = eng_startup_create(c);
 
 	if (rc != 0)
 		return rc;
@@ -287,7 +285,7 @@ eng_startup_carrier(struct eng_transport *t, struct eng_conn *c, struct tcp_tupl
 	if (rc != 0)
 		return rc;
 	eng_path_class(t, &c->path, tuple, &none);
-	return eng_startup_create(t, c);
+	return eng_startup_create(c);
 }
 
 int

@@ -207,10 +207,10 @@ struct eng_transport {
 	LIST_HEAD(, eng_listener) listeners[ENG_LISTENER_BUCKETS];
 	struct eng_lports lports; /* local ports of the active connections */
 	/* Connections */
-	struct eng_conn *conns;                   /* [nconns] */
-	uint32_t nconns, nstartups, nused, fresh; /* conns[fresh..] have never been used */
-	struct sk_share conn_share;               /* of the TCP connections, by user */
-	struct sk_share left_share;               /* see eng_conn_leave() */
+	struct eng_conn *conns;        /* [nconns] */
+	uint32_t nconns, nused, fresh; /* conns[fresh..] have never been used */
+	struct sk_share conn_share;    /* of the TCP connections, by user */
+	struct sk_share left_share;    /* see eng_conn_leave() */
 	TAILQ_HEAD(eng_conns, eng_conn) free, pending, unnoticed;
 	struct sk_wheel wheel; /* start-up timers */
 	/* Frames */
@@ -462,7 +462,7 @@ void eng_conn_drop(const struct eng_dmsg *m);
 /* ---- conn_startup.c: the part of the start-up that all transports share ---- */
 
 /* Allocates c->su. Returns 0 or -ENOMEM. */
-int eng_startup_create(struct eng_transport *t, struct eng_conn *c);
+int eng_startup_create(struct eng_conn *c);
 /* Frees c->su, which may be NULL. */
 void eng_startup_free(struct eng_transport *t, struct eng_conn *c);
 /* Begins the start-up of a passive connection, when the TCP connection `tcp` of a listener is

@@ -18,7 +18,7 @@ falcon_frames_passive(
 		return NULL;
 	c->link = &eng_link_falcon;
 	c->path = k->c->path;
-	if (eng_startup_create(t, c) == 0)
+	if (eng_startup_create(c) == 0)
 		fc = eng_falcon_reserve(t, c);
 	if (fc != NULL)
 		fc->out.x = rofx_listen(
