@@ -619,32 +619,3 @@ settings_each(const struct settings *s, settings_visit *visit, void *arg)
 	for (size_t i = 0; i < COUNT(numbered); i++)
 		each_numbered(s, &numbered[i], visit, arg);
 }
-
-struct printing {
-	FILE *to;
-	bool more; /* a section was printed */
-};
-
-static void
-print_visit(void *arg, const char *section, const char *key, const char *value, const char *source)
-{
-	struct printing *p = arg;
-
-	if (key == NULL) {
-		fprintf(p->to, "%s[%s]\n", p->more ? "\n" : "", section);
-		p->more = true;
-	} else if (source == NULL) {
-		fprintf(p->to, "%s = %s\n", key, value);
-	} else {
-		fprintf(p->to, "%s = %s%*s; %s\n", key, value,
-			(int)(40 - (int)strlen(key) - (int)strlen(value)), " ", source);
-	}
-}
-
-void
-settings_print(const struct settings *s, FILE *to)
-{
-	struct printing p = {.to = to};
-
-	settings_each(s, print_visit, &p);
-}

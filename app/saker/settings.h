@@ -240,8 +240,5 @@ typedef void settings_visit(
 	void *arg, const char *section, const char *key, const char *value, const char *source);
 /* Visits the effective values. Omits secrets. */
 void settings_each(const struct settings *s, settings_visit *visit, void *arg);
-/* Prints the effective values in the form of the configuration file, each with its source. Omits
- * secrets. */
-void settings_print(const struct settings *s, FILE *to);
 
 #endif

@@ -6,8 +6,8 @@
  * them to the wire.
  *
  * One lcore calls gw_poll(). One other thread calls gw_tend(), which attaches and detaches the
- * machines' programs. Any thread may call gw_command_*(), gw_each(),
- * gw_vm_add(), gw_vm_del(), gw_vms() and gw_vms_leaving().
+ * machines' programs. Any thread may call gw_command_*(), gw_each(), gw_vm_add(),
+ * gw_vm_del() and gw_vms_leaving().
  */
 #ifndef SAKER_GATEWAY_H
 #define SAKER_GATEWAY_H
@@ -117,8 +117,6 @@ int gw_vm_add(struct gw *g, const struct gw_vm_config *vm, char *err, size_t err
 /* Begins to remove a machine: detaches its programs, which notifies their peers. gw_tend() frees
  * the machine later. Returns 0, or -ENOENT when there is no such machine. */
 int gw_vm_del(struct gw *g, const char *name);
-/* Returns the number of machines, including those that are being removed. */
-unsigned gw_vms(struct gw *g);
 /* Returns the number of machines that are being removed. */
 unsigned gw_vms_leaving(struct gw *g);
 

@@ -101,18 +101,6 @@ gw_vm_del(struct gw *g, const char *name)
 }
 
 unsigned
-gw_vms(struct gw *g)
-{
-	unsigned n = 0;
-
-	pthread_mutex_lock(&g->lock);
-	for (unsigned i = 0; i < GW_VMS; i++)
-		n += g->vms[i] != NULL;
-	pthread_mutex_unlock(&g->lock);
-	return n;
-}
-
-unsigned
 gw_vms_leaving(struct gw *g)
 {
 	unsigned n = 0;

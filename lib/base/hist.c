@@ -51,17 +51,6 @@ sk_hist_add(struct sk_hist *h, uint64_t v)
 	h->bucket[hist_bucket_of(v)]++;
 }
 
-void
-sk_hist_merge(struct sk_hist *to, const struct sk_hist *from)
-{
-	to->count += from->count;
-	to->sum += from->sum;
-	to->min = SK_MIN(to->min, from->min);
-	to->max = SK_MAX(to->max, from->max);
-	for (unsigned b = 0; b < SK_HIST_BUCKETS; b++)
-		to->bucket[b] += from->bucket[b];
-}
-
 /* Returns the smallest rank (from 1) that has at least the share `q` of all values at or below
  * it. */
 static uint64_t

@@ -18,8 +18,6 @@ struct sk_hist {
 /* Makes `h` empty; each histogram needs this before its first value. */
 void sk_hist_init(struct sk_hist *h);
 void sk_hist_add(struct sk_hist *h, uint64_t v);
-/* Adds all values of `from` to `to`. */
-void sk_hist_merge(struct sk_hist *to, const struct sk_hist *from);
 /* Returns the quantile `q` (0 to 1): the middle of the bucket in which it lies, or 0 when the
  * histogram is empty. */
 uint64_t sk_hist_quantile(const struct sk_hist *h, double q);

@@ -84,18 +84,6 @@ fa_conn_user(const struct fa_conn *c)
 	return c->params.user;
 }
 
-const struct fa_params *
-fa_conn_params(const struct fa_conn *c)
-{
-	return &c->params;
-}
-
-size_t
-fa_conn_size(void)
-{
-	return sizeof(struct fa_conn);
-}
-
 void
 fa_tl_timer(struct fa_conn *c, uint64_t deadline)
 {

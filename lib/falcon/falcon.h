@@ -351,7 +351,6 @@ void fa_conn_destroy(struct fa_conn *c);
  * FA_EV_DEAD. */
 void fa_conn_fail(struct fa_conn *c, uint64_t now, enum fa_completion code);
 void *fa_conn_user(const struct fa_conn *c);
-const struct fa_params *fa_conn_params(const struct fa_conn *c);
 
 /* Processes a packet for this connection that passed the checks of 9.2.2.1 to 9.2.2.3. Takes
  * in->payload. */
@@ -452,8 +451,6 @@ struct fa_info {
 	bool dead;
 };
 void fa_get_info(const struct fa_conn *c, struct fa_info *out);
-/* Returns the size of an idle connection in bytes. */
-size_t fa_conn_size(void);
 
 #define FA_REASONS(X)                                                                              \
 	X(FA_DUPLICATE, SK_NORMAL, "a packet that had arrived before")                             \

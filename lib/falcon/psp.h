@@ -208,8 +208,7 @@ void psp_rx_init(struct psp_rx *rx, const struct psp_device *d, uint32_t spi, ui
 void psp_rx_rotate(struct psp_rx *rx, const struct psp_device *d, uint32_t spi);
 void psp_rx_settle(struct psp_rx *rx);
 
-/* The rules of 9.2.2.2 (for the current SPI) and 9.2.2.3 alone. */
-bool psp_rx_fresh(const struct psp_rx *rx, uint64_t iv);
+/* The rule of 9.2.2.3 alone. */
 bool psp_rx_spi_ok(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi);
 
 /* Checks replay, SPI and cookie, in this order, of a packet that psp_open() accepted and that

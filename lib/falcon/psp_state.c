@@ -99,12 +99,6 @@ fresh(const struct psp_remote *r, uint64_t margin, uint64_t iv)
 }
 
 bool
-psp_rx_fresh(const struct psp_rx *rx, uint64_t iv)
-{
-	return fresh(&rx->remote, rx->margin, iv);
-}
-
-bool
 psp_rx_spi_ok(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi)
 {
 	bool same_phase = ((rx->spi ^ rx->prev_spi) & PSP_SPI_PHASE) == 0;

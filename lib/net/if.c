@@ -23,7 +23,7 @@ net_prefix_common(const struct sk_addr *a, const struct sk_addr *b)
 }
 
 int
-net_if_find(const struct net_stack *n, uint16_t port, uint16_t vlan)
+net_if_index(const struct net_stack *n, uint16_t port, uint16_t vlan)
 {
 	uint32_t key = (uint32_t)port << 16 | vlan;
 
@@ -31,12 +31,6 @@ net_if_find(const struct net_stack *n, uint16_t port, uint16_t vlan)
 		if (n->if_keys[i] == key)
 			return (int)i;
 	return -1;
-}
-
-int
-net_if_index(const struct net_stack *n, uint16_t port, uint16_t vlan)
-{
-	return net_if_find(n, port, vlan);
 }
 
 unsigned
@@ -112,7 +106,7 @@ link_local(const uint8_t mac[6])
 static int
 new_if(struct net_stack *n, uint16_t port, uint16_t vlan, uint32_t mtu)
 {
-	if (net_if_find(n, port, vlan) >= 0)
+	if (net_if_index(n, port, vlan) >= 0)
 		return -EEXIST;
 	if (mtu < 1280 || mtu > 65535 || (vlan > 4094 && vlan != ETH_NO_VLAN))
 		return -EINVAL;
@@ -238,14 +232,6 @@ net_addr_del(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 	net_route_disconnect(n, ifindex, addr, prefix);
 	net_nb_touch_all(n);
 	return 0;
-}
-
-int
-net_is_local(const struct net_stack *n, uint16_t port, uint16_t vlan, const struct sk_addr *addr)
-{
-	int ifindex = net_if_find(n, port, vlan);
-
-	return ifindex >= 0 && net_if_owns(n, ifindex, addr) ? ifindex : -1;
 }
 
 const struct sk_addr *

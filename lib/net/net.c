@@ -123,7 +123,7 @@ counted(struct net_stack *n, int rc)
 int
 net_accept(struct net_stack *n, uint16_t port, const struct wire_pkt *pkt)
 {
-	int ifindex = net_if_find(n, port, pkt->eth.vlan);
+	int ifindex = net_if_index(n, port, pkt->eth.vlan);
 
 	return counted(n, ifindex < 0 ? -NET_NO_INTERFACE : accept_ip(n, ifindex, pkt));
 }
@@ -132,7 +132,7 @@ static int
 net_frame_input(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len)
 {
-	int ifindex = net_if_find(n, port, pkt->eth.vlan);
+	int ifindex = net_if_index(n, port, pkt->eth.vlan);
 	int rc;
 
 	if (ifindex < 0)

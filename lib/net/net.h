@@ -90,10 +90,6 @@ void net_port_forget(struct net_stack *n, uint16_t port);
 unsigned net_if_room(const struct net_stack *n);
 /* Returns the ifindex of the interface (port, vlan), or -1. */
 int net_if_index(const struct net_stack *n, uint16_t port, uint16_t vlan);
-/* Returns the ifindex when `addr` is an address of the interface (port, vlan), else -1. Addresses
- * of net_addr_share() do not count. */
-int net_is_local(
-	const struct net_stack *n, uint16_t port, uint16_t vlan, const struct sk_addr *addr);
 
 /* The class of a connection's packets. */
 struct net_class {

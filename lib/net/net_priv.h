@@ -161,10 +161,8 @@ unsigned net_prefix_common(const struct sk_addr *a, const struct sk_addr *b);
  * 2.5). */
 bool net_addr_is_host(const struct sk_addr *a);
 
-/* if.c: returns the ifindex of (port, vlan), or -1. */
-int net_if_find(const struct net_stack *n, uint16_t port, uint16_t vlan);
-/* Returns true when the interface has the address; the loopback interface has those of all. Shared
- * addresses (net_addr_share()) do not count. */
+/* if.c: returns true when the interface has the address; the loopback interface has those of all.
+ * Shared addresses (net_addr_share()) do not count. */
 bool net_if_owns(const struct net_stack *n, int ifindex, const struct sk_addr *addr);
 /* The same, with shared addresses: frames of the interface may come from the address, or go to
  * it. */

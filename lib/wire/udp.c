@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The UDP header and its checksum. */
+/* The UDP header. */
 #include "wire_priv.h"
 
 /* RFC 768, "Format" */
@@ -28,12 +28,6 @@ wire_udp_parse_part(struct wire_udp *out, const uint8_t *p, size_t held, size_t 
 	return UDP_LEN;
 }
 
-int
-wire_udp_parse(struct wire_udp *out, const uint8_t *p, size_t len)
-{
-	return wire_udp_parse_part(out, p, len, len);
-}
-
 unsigned
 wire_udp_emit(uint8_t *p, const struct wire_udp *in)
 {
@@ -44,29 +38,4 @@ wire_udp_emit(uint8_t *p, const struct wire_udp *in)
 	h->len = be16_of((uint16_t)(UDP_LEN + in->payload_len));
 	h->checksum = in->checksum;
 	return UDP_LEN;
-}
-
-void
-wire_udp_checksum_set(
-	uint8_t *p, uint32_t len, const struct sk_addr *src, const struct sk_addr *dst)
-{
-	struct udp_hdr *h = (struct udp_hdr *)p;
-	uint32_t sum = wire_pseudo_sum(src, dst, IP_UDP, len);
-
-	h->checksum = 0;
-	h->checksum = wire_sum_fold(wire_sum(sum, p, len));
-	if (h->checksum == 0)
-		h->checksum = 0xffff; /* 0 would mean that there is no checksum (RFC 768) */
-}
-
-int
-wire_udp_checksum_check(const uint8_t *p, uint32_t len, const struct sk_addr *src,
-	const struct sk_addr *dst, bool required)
-{
-	const struct udp_hdr *h = (const struct udp_hdr *)p;
-	uint32_t sum = wire_pseudo_sum(src, dst, IP_UDP, len);
-
-	if (h->checksum == 0)
-		return required ? -WIRE_UDP_CHECKSUM : 0;
-	return wire_sum_fold(wire_sum(sum, p, len)) == 0 ? 0 : -WIRE_UDP_CHECKSUM;
 }

@@ -226,7 +226,6 @@ struct wire_udp {
 	uint16_t checksum; /* as it lies in memory; 0: none */
 };
 
-int wire_udp_parse(struct wire_udp *out, const uint8_t *p, size_t len);
 unsigned wire_udp_emit(uint8_t *p, const struct wire_udp *in);
 /* Returns the header with checksum 0 as a word in memory order, for the data path. */
 static inline uint64_t
@@ -235,13 +234,6 @@ wire_udp_word(uint16_t sport, uint16_t dport, uint16_t payload_len)
 	return htobe64((uint64_t)sport << 48 | (uint64_t)dport << 32 |
 		       (uint64_t)(uint16_t)(UDP_LEN + payload_len) << 16);
 }
-/* Set and check the checksum of the header and payload at `p`, whose UDP length is `len`, with the
- * pseudo header. wire_udp_checksum_check() returns 0 or -WIRE_UDP_CHECKSUM. A field of 0 means that
- * the sender computed no checksum (RFC 768, RFC 6936), which is refused when `required`. */
-void wire_udp_checksum_set(
-	uint8_t *p, uint32_t len, const struct sk_addr *src, const struct sk_addr *dst);
-int wire_udp_checksum_check(const uint8_t *p, uint32_t len, const struct sk_addr *src,
-	const struct sk_addr *dst, bool required);
 /* Byte offset of the checksum field in a UDP header. */
 #define UDP_CKSUM_OFFSET 6
 

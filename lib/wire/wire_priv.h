@@ -10,7 +10,8 @@
 
 #include "../base/be.h"
 
-/* As the functions in wire.h, but only `held` of the `len` received bytes can be read at `p`. */
+/* Only `held` of the `len` received bytes can be read at `p`. The functions return what those of
+ * wire.h return. */
 int wire_ip4_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len);
 int wire_ip6_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len);
 int wire_udp_parse_part(struct wire_udp *out, const uint8_t *p, size_t held, size_t len);

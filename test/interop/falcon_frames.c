@@ -14,6 +14,7 @@
 #include "../../lib/falcon/psp.h"
 #include "../../lib/wire/rof.h"
 #include "../support/rng.h"
+#include "../support/udp_sum.h"
 
 #define FRAME_MAX 2048
 
@@ -226,7 +227,7 @@ send_datagram(const struct wrap *w, uint8_t *frame, uint8_t *datagram, uint32_t 
 	p += wire_eth_emit(p, &eth);
 	p += wire_ip_emit(p, &ip);
 	wire_udp_emit(p, &udp);
-	wire_udp_checksum_set(p, UDP_LEN + len, &ip.src, &ip.dst);
+	udp_sum_set(p, UDP_LEN + len, &ip.src, &ip.dst);
 	fprintf(meant, "%u eth.type=%u", frames + 1, eth.type);
 	say("udp.srcport", udp.sport);
 	if (w->outer == 6 || w->inner == 6)

@@ -86,3 +86,32 @@ together_refused(const char *text, unsigned line, const char *end)
 		snprintf(sentence, sizeof(sentence), "%s", end);
 	refused("", sentence);
 }
+
+struct printing {
+	FILE *to;
+	bool more; /* a section was printed */
+};
+
+static void
+print_visit(void *arg, const char *section, const char *key, const char *value, const char *source)
+{
+	struct printing *p = arg;
+
+	if (key == NULL) {
+		fprintf(p->to, "%s[%s]\n", p->more ? "\n" : "", section);
+		p->more = true;
+	} else if (source == NULL) {
+		fprintf(p->to, "%s = %s\n", key, value);
+	} else {
+		fprintf(p->to, "%s = %s%*s; %s\n", key, value,
+			(int)(40 - (int)strlen(key) - (int)strlen(value)), " ", source);
+	}
+}
+
+void
+settings_print(const struct settings *from, FILE *to)
+{
+	struct printing p = {.to = to};
+
+	settings_each(from, print_visit, &p);
+}

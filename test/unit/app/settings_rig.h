@@ -3,6 +3,8 @@
 #ifndef SAKER_TEST_SETTINGS_RIG_H
 #define SAKER_TEST_SETTINGS_RIG_H
 
+#include <stdio.h>
+
 #include "../../../app/saker/options.h"
 
 extern struct settings s; /* what options() read last */
@@ -23,5 +25,8 @@ void refused(const char *line, const char *sentence);
 void file_refused(const char *text, const char *end);
 /* Checks the sentence about keys that do not fit together: about line `line`, or 0. */
 void together_refused(const char *text, unsigned line, const char *end);
+/* Prints the effective values in the form of the configuration file, each with its source. Omits
+ * secrets. */
+void settings_print(const struct settings *from, FILE *to);
 
 #endif

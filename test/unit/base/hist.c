@@ -4,7 +4,7 @@
 
 #include "../../../lib/base/hist.h"
 
-static struct sk_hist h, other;
+static struct sk_hist h;
 
 Test(hist, empty)
 {
@@ -81,24 +81,6 @@ Test(hist, quantiles_grow_with_q)
 	}
 	cr_assert_eq(last, sk_hist_quantile(&h, 2.0));
 	cr_assert_eq(sk_hist_quantile(&h, -1.0), sk_hist_quantile(&h, 0));
-}
-
-Test(hist, merge_gives_the_same_as_adding_to_one)
-{
-	static struct sk_hist both;
-
-	sk_hist_init(&h);
-	sk_hist_init(&other);
-	sk_hist_init(&both);
-	for (uint64_t v = 0; v < 3000; v++) {
-		sk_hist_add(v % 3 ? &h : &other, v * v);
-		sk_hist_add(&both, v * v);
-	}
-	sk_hist_merge(&h, &other);
-	cr_assert_eq(memcmp(&h, &both, sizeof(h)), 0);
-	sk_hist_init(&other);
-	sk_hist_merge(&h, &other);
-	cr_assert_eq(memcmp(&h, &both, sizeof(h)), 0);
 }
 
 Test(hist, mean_and_variance)

@@ -11,6 +11,7 @@
 
 #include "../../../lib/engine/stage/stage_priv.h"
 #include "../../../lib/engine/transport/falcon/falcon_priv.h"
+#include "../../support/udp_sum.h"
 #include "falcon_rig.h"
 
 #define L4          (ETH_LEN + IP4_LEN)
@@ -78,7 +79,7 @@ sums(struct frame *f)
 	struct sk_addr src = sk_addr_v4(f->b + ETH_LEN + 12), dst = sk_addr_v4(f->b + ETH_LEN + 16);
 
 	ip_sum(f);
-	wire_udp_checksum_set(f->b + L4, f->len - L4, &src, &dst);
+	udp_sum_set(f->b + L4, f->len - L4, &src, &dst);
 }
 
 /* Sets the IP and UDP lengths to those of the frame. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../support/udp_sum.h"
 #include "falcon_rig.h"
 
 #define L4    (ETH_LEN + IP4_LEN)
@@ -221,7 +222,7 @@ sums(struct frame *f)
 	memset(f->b + INNER + 10, 0, 2);
 	sum = wire_sum_fold(wire_sum(0, f->b + INNER, IP4_LEN));
 	memcpy(f->b + INNER + 10, &sum, 2);
-	wire_udp_checksum_set(f->b + L4, f->len - L4, &src, &dst);
+	udp_sum_set(f->b + L4, f->len - L4, &src, &dst);
 }
 
 static void
@@ -267,7 +268,7 @@ Test(engine_falcon_tunnel, what_is_not_the_connections_is_dropped)
 	memset(f.b + ETH_LEN + 10, 0, 2);
 	sum = wire_sum_fold(wire_sum(0, f.b + ETH_LEN, IP4_LEN));
 	memcpy(f.b + ETH_LEN + 10, &sum, 2);
-	wire_udp_checksum_set(f.b + L4, f.len - L4, &frig.p.cfg[0].falcon.tunnel_source,
+	udp_sum_set(f.b + L4, f.len - L4, &frig.p.cfg[0].falcon.tunnel_source,
 		&frig.p.cfg[1].falcon.tunnel_source);
 	before = frig_count(1, "eng", "ENG_FALCON_INNER");
 	frig_inject(1, f.b, f.len);

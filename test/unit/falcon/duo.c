@@ -77,6 +77,12 @@ check(struct duo *d, unsigned end, uint32_t rsn, unsigned kind, const struct fa_
 			peer_fault(d, "a payload has other bytes", rsn);
 }
 
+static bool
+ordered(const struct duo_end *e)
+{
+	return e->duo->params[e->id].ordered;
+}
+
 /* ---- The ULP as target ---- */
 
 static void
@@ -91,7 +97,7 @@ took(struct duo_end *e, uint32_t rsn)
 	}
 	if (e->taken[i]++)
 		peer_fault(e->duo, "a request was taken twice", rsn);
-	if (fa_conn_params(e->c)->ordered && e->any_taken && (int32_t)(rsn - e->last_taken) <= 0)
+	if (ordered(e) && e->any_taken && (int32_t)(rsn - e->last_taken) <= 0)
 		peer_fault(e->duo, "requests were taken out of order", rsn);
 	e->any_taken = true;
 	e->last_taken = rsn;
@@ -107,7 +113,7 @@ answer(struct duo_end *e, struct duo_later *l)
 		e->refusing = false;
 	if (e->refusing || wire_chance(&d->wire, d->rnr)) {
 		e->rnrs++;
-		e->refusing = fa_conn_params(e->c)->ordered;
+		e->refusing = ordered(e);
 		o.verdict = FA_RNR;
 		o.rnr = 1;
 		o.buf = l->buf;
@@ -148,7 +154,7 @@ request(struct duo_end *e, const struct fa_delivery *f)
 	}
 	l.at = d->now + wire_random(&d->wire) % d->think_ns;
 	/* Ordered: each outcome comes after the one before it. */
-	if (e->laters && fa_conn_params(e->c)->ordered && l.at < e->later[e->laters - 1].at)
+	if (e->laters && ordered(e) && l.at < e->later[e->laters - 1].at)
 		l.at = e->later[e->laters - 1].at;
 	e->later[e->laters++] = l;
 }
@@ -184,7 +190,7 @@ finished(struct duo_end *e, const struct fa_delivery *f)
 		buf_free(e, f->buf);
 		return;
 	}
-	if (fa_conn_params(e->c)->ordered && i != e->next_done++)
+	if (ordered(e) && i != e->next_done++)
 		fault(d, "completions out of order", f->rsn);
 	e->done[i] = (uint8_t)(1 + (f->type == FA_COMPLETION ? f->completion : FA_DONE));
 	if (f->type == FA_PULL_DATA) {

@@ -182,6 +182,18 @@ host_machine(const char *name)
 	return NULL;
 }
 
+unsigned
+host_vms(void)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&host.g->lock);
+	for (unsigned i = 0; i < GW_VMS; i++)
+		n += host.g->vms[i] != NULL;
+	pthread_mutex_unlock(&host.g->lock);
+	return n;
+}
+
 uint64_t
 vm_counted(const char *name, const char *layer, const char *reason)
 {
@@ -217,10 +229,10 @@ vm_add(const char *name, const char *keys)
 void
 vm_del(struct rig *r, const char *name)
 {
-	unsigned before = gw_vms(host.g);
+	unsigned before = host_vms();
 
 	cr_assert_eq(gw_vm_del(host.g, name), 0);
-	while (gw_vms(host.g) == before)
+	while (host_vms() == before)
 		sched_yield();
 	unlink(r->path);
 }

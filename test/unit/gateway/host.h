@@ -43,6 +43,8 @@ unsigned long long host_counted(const char *reason);
 
 /* Returns the gateway's state of a machine (gateway_priv.h). */
 struct gw_vm *host_machine(const char *name);
+/* Returns the number of machines, including those that are being removed. */
+unsigned host_vms(void);
 /* Returns a counter of the machine's engine. */
 uint64_t vm_counted(const char *name, const char *layer, const char *reason);
 

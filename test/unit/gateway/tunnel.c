@@ -14,6 +14,7 @@
 
 #include "../../../drivers/gateway/gateway_priv.h"
 #include "../../../lib/wire/falcon.h"
+#include "../../support/udp_sum.h"
 #include "host.h"
 
 #define OUTER  "10.9.0.9"
@@ -232,7 +233,7 @@ checksum(struct frame *f)
 {
 	struct sk_addr src = sk_addr_v4(f->b + ETH_LEN + 12), dst = sk_addr_v4(f->b + ETH_LEN + 16);
 
-	wire_udp_checksum_set(f->b + L4, f->len - L4, &src, &dst);
+	udp_sum_set(f->b + L4, f->len - L4, &src, &dst);
 }
 
 /* Sends a frame as if the engine of `port` had sent it, and waits for a turn of the switch. */

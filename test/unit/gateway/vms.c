@@ -173,7 +173,7 @@ Test(vms, a_removed_machine_waits_for_its_programs_whatever_the_clock)
 	host_go();
 	prog_event(&one, SAKER_EV_ENGINE_GONE);
 	prog_close(&one);
-	while (gw_vms(host.g) > 0)
+	while (host_vms() > 0)
 		sched_yield();
 	unlink(r.path);
 	host_end();
@@ -264,7 +264,7 @@ Test(vms, what_a_command_says_wrong_is_named)
 		cr_assert_lt(rc, 0, "%s", rows[i].line);
 		cr_assert_not_null(strstr(text, rows[i].word), "%s: %s", rows[i].line, text);
 	}
-	while (gw_vms(host.g) != 0)
+	while (host_vms() != 0)
 		sched_yield();
 	host_end();
 }
@@ -320,7 +320,7 @@ Test(vms, what_somebody_has_is_refused)
 	snprintf(line, sizeof(line), "add two path=%s ip=10.9.0.4/24", a.path);
 	text = host_say(line, &rc);
 	cr_assert_eq(rc, -EEXIST, "%s", text);
-	cr_assert_eq(gw_vms(host.g), 2);
+	cr_assert_eq(host_vms(), 2);
 	vm_del(&b, "other");
 	/* The same address in another VLAN is another one, and addresses of removed machines are
 	 * free. */
