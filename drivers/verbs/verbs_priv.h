@@ -134,8 +134,6 @@ struct vb_wait_item *vb_waitq_take(
 /* Makes the descriptor readable. For an owner that edits q->items itself. Call with the lock
  * held. */
 void vb_waitq_signal(struct vb_waitq *q);
-/* Makes the descriptor unreadable if the queue is empty. Call with the lock held. */
-void vb_waitq_settle(struct vb_waitq *q);
 
 /* ---- context.c ---- */
 

@@ -55,7 +55,8 @@ waitq_gather(struct vb_waitq *q)
 		q->gather(q);
 }
 
-void
+/* Makes the descriptor unreadable if the queue is empty. Call with the lock held. */
+static void
 vb_waitq_settle(struct vb_waitq *q)
 {
 	struct pollfd p = {.fd = q->event, .events = POLLIN};

@@ -351,8 +351,6 @@ bool cl_gone(struct saker *s);
  * has passed (ms, -1: no limit). With `done` NULL it returns at once while an event or a CQ event
  * is in a queue. `tries`: the number of calls in a row. */
 void cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries);
-/* Returns whether an event or a CQ event is in a queue. */
-bool cl_waits(struct saker *s);
 /* Makes saker_fd() unreadable until something comes, after the program has found nothing. */
 void cl_settle(struct saker *s);
 /* Wakes the other threads, because a reply for one of them has come. */

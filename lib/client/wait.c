@@ -113,7 +113,8 @@ saker_gone(struct saker *s)
 	return cl_gone(s);
 }
 
-bool
+/* Returns whether an event or a CQ event is in a queue. */
+static bool
 cl_waits(struct saker *s)
 {
 	bool waits;

@@ -32,7 +32,10 @@ ring_at(struct rte_ring **at, const struct eng *e, const char *kind, unsigned a,
 	return *at != NULL;
 }
 
-void
+/* Makes the pair of rings between a transport stage and an engine stage, unless there is one. The
+ * two stages find it when a connection that they share starts. Without memory there is none, and
+ * the engine stage refuses the connection. Only the control stage's thread calls it. */
+static void
 eng_rings_link(struct eng *e, unsigned t, unsigned s)
 {
 	struct rte_ring **to_stage = &e->rings.to_stage[t][s];

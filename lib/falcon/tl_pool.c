@@ -22,7 +22,14 @@ tl_pool_has(const struct tl_region *r, uint32_t n)
 	return r->cap - r->used >= n;
 }
 
-bool
+/*
+ * Returns whether a connection that holds `held` units of a region with `cap` units, of which
+ * `used` are in use, may take more. The more of the region is in use, the less a connection may
+ * hold: beyond a 64th only while more than half is free, beyond a 256th while more than a quarter
+ * is, beyond a 1024th while more than a 32nd is. So 74 connections that return nothing leave a
+ * 256th to the next one. A region of less than 1024 units has no such bounds.
+ */
+static bool
 tl_pool_share(uint32_t cap, uint32_t used, uint32_t held)
 {
 	uint32_t free = cap - SK_MIN(used, cap);

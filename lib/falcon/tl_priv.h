@@ -236,14 +236,6 @@ void tl_remove(struct tl_table *table, struct tl_txn *t); /* no effect if not in
 
 int tl_pools_init(struct fa_stack *s);
 void tl_pools_fini(struct fa_stack *s);
-/*
- * Returns whether a connection that holds `held` units of a region with `cap` units, of which
- * `used` are in use, may take more. The more of the region is in use, the less a connection may
- * hold: beyond a 64th only while more than half is free, beyond a 256th while more than a quarter
- * is, beyond a 1024th while more than a 32nd is. So 74 connections that return nothing leave a
- * 256th to the next one. A region of less than 1024 units has no such bounds.
- */
-bool tl_pool_share(uint32_t cap, uint32_t used, uint32_t held);
 /* Returns whether the connection may take more of the regions for pull data. One that holds nothing
  * may always; when they are exhausted, it waits its turn. */
 bool tl_data_share(const struct fa_conn *c);

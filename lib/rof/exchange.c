@@ -19,7 +19,7 @@
 
 /* ---- Ends ---- */
 
-void
+static void
 rofx_raise(struct rofx *x, enum rofx_event ev)
 {
 	x->events |= (uint16_t)(1u << ev);
@@ -374,13 +374,15 @@ static const step_fn steps[ROFX_S_COUNT][ROFX_F_COUNT] = {
 		[ROFX_F_REJECT] = on_broken},
 };
 
-bool
+/* Returns whether a frame of this type is valid in the current state. */
+static bool
 rofx_expected(const struct rofx *x, uint8_t type)
 {
 	return steps[x->state][type] != NULL;
 }
 
-int
+/* Runs the state machine with a frame. Returns 0 or -reason. */
+static int
 rofx_step(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	return steps[x->state][f->type](x, now, f);

@@ -192,11 +192,6 @@ struct rofx {
 int rofx_fail(struct rofx *x, enum rofx_reason why);
 /* Ends the exchange when the peer has the reason, or cannot receive it. Returns -why. */
 int rofx_fail_silent(struct rofx *x, enum rofx_reason why);
-void rofx_raise(struct rofx *x, enum rofx_event ev);
-/* Runs the state machine with a frame. Returns 0 or -reason. */
-int rofx_step(struct rofx *x, uint64_t now, const struct rofx_frame *f);
-/* Returns whether a frame of this type is valid in the current state. */
-bool rofx_expected(const struct rofx *x, uint8_t type);
 /* Queues a frame, with the names of the exchange. Returns 0, or -ENOBUFS when the peer does not
  * read or there is no memory. */
 int rofx_send(struct rofx *x, struct rofx_frame *f);

@@ -5,10 +5,36 @@
 
 #include "tcp_priv.h"
 
+static void
+none_init(struct tcp_conn *c)
+{
+	c->cwnd = UINT32_MAX / 4;
+}
+
+static void
+none_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
+{
+}
+
+static void
+none_event(struct tcp_conn *c, uint64_t now)
+{
+}
+
+static const struct tcp_cc_ops none_ops = {
+	.name = "none",
+	.init = none_init,
+	.acked = none_acked,
+	.loss = none_event,
+	.ecn_echo = none_event,
+	.timeout = none_event,
+	.idle = none_event,
+};
+
 const struct tcp_cc_ops *
 tcp_cc_find(const char *name)
 {
-	static const struct tcp_cc_ops *const all[] = {&tcp_cc_cubic, &tcp_cc_dctcp, &tcp_cc_none};
+	static const struct tcp_cc_ops *const all[] = {&tcp_cc_cubic, &tcp_cc_dctcp, &none_ops};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(all); i++) {
 		if (strcmp(all[i]->name, name) == 0)
@@ -46,29 +72,3 @@ tcp_cc_slow_start(struct tcp_conn *c, uint32_t bytes)
 	c->cwnd += step;
 	return bytes - step;
 }
-
-static void
-none_init(struct tcp_conn *c)
-{
-	c->cwnd = UINT32_MAX / 4;
-}
-
-static void
-none_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
-{
-}
-
-static void
-none_event(struct tcp_conn *c, uint64_t now)
-{
-}
-
-const struct tcp_cc_ops tcp_cc_none = {
-	.name = "none",
-	.init = none_init,
-	.acked = none_acked,
-	.loss = none_event,
-	.ecn_echo = none_event,
-	.timeout = none_event,
-	.idle = none_event,
-};

@@ -51,7 +51,7 @@ struct tcp_cc_ops {
 	void (*idle)(struct tcp_conn *c, uint64_t now);
 };
 
-extern const struct tcp_cc_ops tcp_cc_cubic, tcp_cc_dctcp, tcp_cc_none;
+extern const struct tcp_cc_ops tcp_cc_cubic, tcp_cc_dctcp;
 
 /* Returns NULL when no algorithm has this name. */
 const struct tcp_cc_ops *tcp_cc_find(const char *name);

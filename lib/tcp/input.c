@@ -31,9 +31,10 @@ refuse_segment(struct tcp_conn *c, struct seg_in *in, enum tcp_reason reason)
 	input_drop(c, in);
 }
 
-/* RFC 5961 7: the number is limited per connection and window of time. An attacker could measure a
- * limit that all connections share. */
-void
+/* Sends a challenge ACK (RFC 5961 7), unless the connection sent too many recently. The number is
+ * limited per connection and window of time. An attacker could measure a limit that all connections
+ * share. */
+static void
 tcp_challenge(struct tcp_conn *c)
 {
 	uint64_t now = c->s->now;

@@ -51,7 +51,8 @@ tcp_seg_header(struct tcp_conn *c, uint64_t now, struct tcp_out *out, uint8_t fl
 	out->ecn = IP_ECN_NOT;
 }
 
-void
+/* Adds as many SACK blocks as fit into `room` bytes of options. */
+static void
 tcp_seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room)
 {
 	struct wire_tcp *t = &out->tcp;
@@ -63,7 +64,8 @@ tcp_seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room)
 		t->sack[t->nsack++] = c->sack[i];
 }
 
-int
+/* Passes the segment to the owner. Returns 0, or -EAGAIN: the connection is unchanged. */
+static int
 tcp_seg_emit(struct tcp_conn *c, struct tcp_out *out)
 {
 	int rc = c->s->ops.output(c->s->ctx, c, &c->tuple, out);
@@ -205,7 +207,9 @@ split_record(struct tcp_conn *c, struct tcp_rec *r, uint32_t seq, uint32_t at)
 	return true;
 }
 
-bool
+/* Cuts a segment in flight to at most `at` bytes; the rest becomes the next segment. Returns false
+ * without memory. */
+static bool
 tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at)
 {
 	struct tcp_rec *rest;

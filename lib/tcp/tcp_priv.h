@@ -528,9 +528,6 @@ void tcp_left_unread(struct tcp_conn *c, uint64_t now);
 
 /* ---- input.c, fin.c, ack.c, reasm.c, sack.c ---- */
 
-/* Sends a challenge ACK (RFC 5961 7), unless the connection sent too many recently. */
-void tcp_challenge(struct tcp_conn *c);
-
 struct tcp_acked { /* the effect of one acknowledgement */
 	uint64_t now;
 	uint32_t bytes;  /* cumulatively acknowledged */
@@ -666,10 +663,6 @@ unsigned tcp_output(struct tcp_conn *c, uint64_t now, unsigned most);
 /* Fills in the header of a segment and no payload. */
 void tcp_seg_header(
 	struct tcp_conn *c, uint64_t now, struct tcp_out *out, uint8_t flags, uint32_t seq);
-/* Adds as many SACK blocks as fit into `room` bytes of options. */
-void tcp_seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room);
-/* Passes the segment to the owner. Returns 0, or -EAGAIN: the connection is unchanged. */
-int tcp_seg_emit(struct tcp_conn *c, struct tcp_out *out);
 /* Each sends one segment of its kind and notes that in the connection. Returns 0, or
  * -EAGAIN: the connection is unchanged. */
 int tcp_seg_pure_ack(struct tcp_conn *c, uint64_t now);
@@ -681,9 +674,6 @@ int tcp_seg_new(struct tcp_conn *c, uint64_t now, uint32_t room);
 /* Sends a FIN without data; `again`: a retransmission. Returns as tcp_seg_pure_ack(). */
 int tcp_seg_fin(struct tcp_conn *c, uint64_t now, bool again);
 int tcp_seg_probe(struct tcp_conn *c, uint64_t now);
-/* Cuts a segment in flight to at most `at` bytes; the rest becomes the next segment. Returns false
- * without memory. */
-bool tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at);
 /* Returns whether TCP_MAX_CUTS cuts of records may be in flight. */
 bool tcp_seg_cuts_full(const struct tcp_conn *c);
 

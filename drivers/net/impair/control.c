@@ -12,7 +12,8 @@ impair_register(struct impair *im, bool present)
 	ports[im->port] = present ? im : NULL;
 }
 
-struct impair *
+/* Returns the vdev with this port number, or NULL. */
+static struct impair *
 impair_of_port(uint16_t port_id)
 {
 	return port_id < RTE_MAX_ETHPORTS ? ports[port_id] : NULL;

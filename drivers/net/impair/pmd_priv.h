@@ -36,8 +36,8 @@ int impair_stats_reset(struct rte_eth_dev *dev);
 int impair_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xstats, unsigned n);
 int impair_xstats_get_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned n);
 
-/* control.c: Returns the vdev with this port number, or NULL. */
-struct impair *impair_of_port(uint16_t port_id);
+/* ---- control.c ---- */
+
 void impair_register(struct impair *im, bool present);
 void impair_apply(struct impair *im);
 

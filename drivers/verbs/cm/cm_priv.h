@@ -152,9 +152,7 @@ int vb_cm_check(struct cm_id *id, unsigned in);
 struct cm_event *vb_cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /* Copies private data into the event, at most CM_PRIVATE_MAX bytes. */
 void vb_cm_event_private(struct cm_event *e, const void *data, size_t len);
-/* Appends the event to the queue of its owner's channel. Takes vb_cm_lock(). */
-void vb_cm_event_queue(struct cm_event *e);
-/* Does the same for a caller that holds vb_cm_lock(). */
+/* Appends the event to the queue of its owner's channel. Call with vb_cm_lock() held. */
 void vb_cm_event_queue_locked(struct cm_event *e);
 /* Does the same for an event that its owner has counted already. */
 void vb_cm_event_push_locked(struct cm_event *e);

@@ -90,7 +90,8 @@ vb_cm_event_queue_locked(struct cm_event *e)
 	vb_cm_event_push_locked(e);
 }
 
-void
+/* Does the work of vb_cm_event_queue_locked() without vb_cm_lock() held. */
+static void
 vb_cm_event_queue(struct cm_event *e)
 {
 	vb_cm_lock();

@@ -139,7 +139,7 @@ send_locked(struct vb_rs *rs, const struct msghdr *msg, int flags)
 }
 
 /* A relay may begin while a call waits: then the call goes on with the pair. */
-ssize_t
+static ssize_t
 vb_rs_recv(int fd, struct msghdr *msg, int flags)
 {
 	struct vb_rs *rs = vb_rs_get(fd);
@@ -163,7 +163,7 @@ vb_rs_recv(int fd, struct msghdr *msg, int flags)
 	return n;
 }
 
-ssize_t
+static ssize_t
 vb_rs_send(int fd, const struct msghdr *msg, int flags)
 {
 	struct vb_rs *rs = vb_rs_get(fd);

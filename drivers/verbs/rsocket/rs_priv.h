@@ -257,8 +257,6 @@ int vb_rs_accept(int socket, struct sockaddr *addr, socklen_t *addrlen, int flag
 
 /* ---- io.c ---- */
 
-ssize_t vb_rs_recv(int fd, struct msghdr *msg, int flags);
-ssize_t vb_rs_send(int fd, const struct msghdr *msg, int flags);
 /* Returns how many bytes wait to be read. */
 int vb_rs_unread(int fd, int *n);
 /* Lets the pair carry the bytes and takes the descriptor out of the table: whoever has it uses it

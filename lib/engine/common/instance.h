@@ -168,11 +168,6 @@ int eng_doorbell_watch(struct eng *e, int fd);
  * the client has it. */
 void eng_doorbell_unwatch(struct eng *e, int fd);
 
-/* Makes the pair of rings between a transport stage and an engine stage, unless there is one. The
- * two stages find it when a connection that they share starts. Without memory there is none, and
- * the engine stage refuses the connection. Only the control stage's thread calls it. */
-void eng_rings_link(struct eng *e, unsigned transport, unsigned stage);
-
 /* Creates a single-producer single-consumer ring of `count` elements of `esize` bytes between two
  * stages. Its name consists of the number of the instance, `kind`, `a` and `b`. Returns NULL, with
  * rte_errno set, when there is no memory. */

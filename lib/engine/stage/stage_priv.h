@@ -333,9 +333,6 @@ void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
 /* Ends the connection of a QP for which the transport stage has none, and that therefore waits for
  * no ENG_E_CLOSED and sends no ENG_T_RELEASE. */
 void eng_qp_unbound(struct eng_stage *s, struct eng_qp *qp);
-/* Frees the stage's part of a QP of which nothing is in flight, and answers ENG_CE_QP_DEL. From
- * then on the control stage may free the QP. */
-void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
 
 /* ---- stage_pages.c: QPs that wait for missing pages ---- */
 

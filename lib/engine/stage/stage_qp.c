@@ -169,6 +169,30 @@ send_pending_notices(struct eng_stage *s, struct eng_qp *qp)
 	}
 }
 
+/* Frees the stage's part of a QP of which nothing is in flight, and answers ENG_CE_QP_DEL. From
+ * then on the control stage may free the QP. */
+static void
+eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
+{
+	struct eng_client_stage *cs = qp->client != NULL ? &qp->client->stage[s->index] : NULL;
+	struct eng_ctl *m = qp->deleting;
+	struct eng_work work;
+
+	qp->ops->info(qp, &work);
+	eng_work_add(&s->done, &work);
+	eng_qp_deactivate(s, qp);
+	stage_qp_unqueue(s, qp);
+	if (qp->type == SHM_UD && qp->host == NULL)
+		eng_datagram_del(s, qp);
+	qp->ops->destroy(s, qp);
+	qp->deleting = NULL;
+	if (cs != NULL && qp->handle < cs->nqps && cs->qps[qp->handle] == qp)
+		cs->qps[qp->handle] = NULL;
+	s->qps[qp->index] = NULL;
+	s->free_index[s->nfree++] = qp->index;
+	eng_stage_answer(s, m, 0);
+}
+
 /* Completes the end of a QP, whose messages are all sent. */
 static void
 stage_qp_gone(struct eng_stage *s, struct eng_qp *qp)
@@ -274,26 +298,4 @@ eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 			SK_MAX(s->spent.bytes, (uint64_t)s->spent.requests * ENG_ANSWER_LEAST);
 		eng_round_charge(s, qp);
 	}
-}
-
-void
-eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
-{
-	struct eng_client_stage *cs = qp->client != NULL ? &qp->client->stage[s->index] : NULL;
-	struct eng_ctl *m = qp->deleting;
-	struct eng_work work;
-
-	qp->ops->info(qp, &work);
-	eng_work_add(&s->done, &work);
-	eng_qp_deactivate(s, qp);
-	stage_qp_unqueue(s, qp);
-	if (qp->type == SHM_UD && qp->host == NULL)
-		eng_datagram_del(s, qp);
-	qp->ops->destroy(s, qp);
-	qp->deleting = NULL;
-	if (cs != NULL && qp->handle < cs->nqps && cs->qps[qp->handle] == qp)
-		cs->qps[qp->handle] = NULL;
-	s->qps[qp->index] = NULL;
-	s->free_index[s->nfree++] = qp->index;
-	eng_stage_answer(s, m, 0);
 }

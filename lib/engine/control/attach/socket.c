@@ -44,7 +44,8 @@ socket_clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-int
+/* Watches a descriptor; `source` is a SOURCE(). Returns 0 or -errno. */
+static int
 ctl_sock_watch(struct eng_socket *s, int fd, uint64_t source)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = source};

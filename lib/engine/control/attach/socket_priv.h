@@ -50,8 +50,6 @@ struct eng_socket {
 	char path[108];
 };
 
-/* Watches a descriptor; `source` is a SOURCE(). Returns 0 or -errno. */
-int ctl_sock_watch(struct eng_socket *s, int fd, uint64_t source);
 /* Closes a connection. Removes its client, if there is one; the connection is then freed after the
  * client. */
 void ctl_sock_close(struct eng_socket *s, struct sock_conn *k);

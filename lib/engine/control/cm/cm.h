@@ -279,8 +279,6 @@ int cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng
 /* Sets *draft_ext: whether the client requests the dialect of draft-ietf-storm-rdmap-ext-00.
  * Returns 0, or a refusal written to `m`. */
 int cm_dialect(struct eng_control *c, struct shm_msg *m, bool *draft_ext);
-/* Returns a depth within the device's limit. SHM_DEPTH_AUTO (not negotiated) becomes the limit. */
-uint16_t cm_depth(uint16_t negotiated, uint16_t limit);
 /* Returns the parameters with which the QP starts, from the outcome of the negotiation. Sets q->ird
  * and q->ord. */
 struct eng_start cm_start(const struct eng_control *c, struct cm_conn *q, bool initiator,

@@ -195,7 +195,7 @@ to_closed(struct eng_control *c, struct cm_conn *q)
 	return leaving(q) ? cm_act_leave(c, q, NULL) : false;
 }
 
-bool
+static bool
 cm_act_unreachable(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	cm_act_send_event(c, q, SHM_EV_UNREACHABLE, m->status);

@@ -13,7 +13,7 @@ cm_action cm_act_abort, cm_act_aborted, cm_act_accept, cm_act_accepted, cm_act_b
 	cm_act_unbind, cm_act_deleted, cm_act_disconnected, cm_act_dropped, cm_act_ended_early,
 	cm_act_failed, cm_act_found, cm_act_gave_way, cm_act_hold, cm_act_late, cm_act_leave,
 	cm_act_never_up, cm_act_not_opened, cm_act_not_started, cm_act_opened, cm_act_rejected,
-	cm_act_reset, cm_act_start, cm_act_unreachable, cm_act_up, cm_act_wait;
+	cm_act_reset, cm_act_start, cm_act_up, cm_act_wait;
 
 /* Returns a command about the connection, with its cookie, indices and QP filled in. The answer
  * goes to cm_answered(). */

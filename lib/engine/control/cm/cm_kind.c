@@ -22,7 +22,8 @@ asked_depth(uint16_t want, uint16_t limit)
 	return want == SHM_DEPTH_AUTO ? want : SK_MIN(want, limit);
 }
 
-uint16_t
+/* Returns a depth within the device's limit. SHM_DEPTH_AUTO (not negotiated) becomes the limit. */
+static uint16_t
 cm_depth(uint16_t negotiated, uint16_t limit)
 {
 	return SK_MIN(negotiated, limit);

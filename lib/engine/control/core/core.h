@@ -360,8 +360,6 @@ void ctl_client_send_async(struct eng_control *c, struct ctl_client *cl, enum sh
 bool ctl_events_flush(struct eng_control *c, struct ctl_client *cl);
 /* Frees the queued events. */
 void ctl_events_drop(struct eng_control *c, struct ctl_client *cl);
-/* Wakes the client if it sleeps. */
-void ctl_wake_client(const struct ctl_client *cl);
 /* Removes a client that is dead, has left or violates the protocol. `why`, a clause for the log,
  * states the reason. The next turns destroy its objects. */
 void ctl_client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why);
@@ -384,8 +382,6 @@ bool ctl_backlog_poll(struct eng_control *c);
 
 /* ---- Commands: op.c ---- */
 
-/* Executes one command of a client. `m` is a copy of it. */
-void ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m);
 /* Executes one command of the client's mailbox. Sets *cost. Returns whether the mailbox must be
  * polled again. */
 bool ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl, int *cost);

@@ -11,7 +11,8 @@
 #include "../../../base/log.h"
 #include "core.h"
 
-void
+/* Wakes the client if it sleeps. */
+static void
 ctl_wake_client(const struct ctl_client *cl)
 {
 	static const uint64_t one = 1;

@@ -60,7 +60,8 @@ reply_len(const struct eng_control *c, const struct shm_msg *m)
 	return c->commands[m->op].body;
 }
 
-void
+/* Executes one command of a client. `m` is a copy of it. */
+static void
 ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	int rc;
