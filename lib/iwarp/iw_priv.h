@@ -28,8 +28,7 @@
 #define IW_EMSS_MIN 256
 #define IW_RING_MIN 16 /* the first capacity of a queue, in entries */
 /* The number of bytes of a segment that a Terminate may quote. */
-#define IW_SEG_HEAD  (DDP_MAX + RDMAP_READ_REQUEST_LEN)
-#define IW_TERM_ROOM (DDP_MAX + RDMAP_TERMINATE_MAX)
+#define IW_SEG_HEAD (DDP_MAX + RDMAP_READ_REQUEST_LEN)
 
 enum iw_phase {
 	IW_PHASE_NEW, /* not connected */

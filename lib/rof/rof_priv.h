@@ -70,8 +70,7 @@ enum rof_req_flags {
 	/* All of its transactions completed (ROF_ORDER_NONE: the entry waits until those before it
 	 * are done). */
 	ROF_REQ_DONE = 4,
-	ROF_REQ_PULL = 8,     /* counts against ORD */
-	ROF_REQ_SAMPLED = 16, /* its latency counts */
+	ROF_REQ_SAMPLED = 8, /* its latency counts */
 };
 
 /* A work request from its first transaction to its completion. */

@@ -119,9 +119,7 @@ wire_psp_iv_ticks(uint64_t iv)
 #define FALCON_NACK_LEN         40
 #define FALCON_EACK_LEN         72
 #define FALCON_MAX              72
-#define FALCON_CLEAR_LEN        4   /* version and CID stay clear (section 7.1) */
-#define FALCON_REQUEST_WINDOW   64  /* bits of the request bitmap */
-#define FALCON_DATA_WINDOW      128 /* bits of each data bitmap */
+#define FALCON_CLEAR_LEN        4 /* version and CID stay clear (section 7.1) */
 #define FALCON_CID_MAX          0xffffff
 #define FALCON_ECN_MASK         0x3fff   /* 14 bits */
 #define FALCON_RUE_MASK         0x1fffff /* the bits that both kinds of acknowledgement have */
