@@ -208,7 +208,8 @@ typedef void rofx_frame_fn(void *ctx, struct rofx_carrier *k, const struct rofx_
 int rofx_match(const uint8_t *data, size_t len);
 
 /* Creates one end of a carrier: `initiator` opens the TCP connection. Returns NULL and sets *err:
- * -ENOKEY when no key or certificate is configured for the peer of an initiator; -ENOMEM. */
+ * -ENOKEY when no key or certificate is configured for the peer of an initiator; -EINVAL when
+ * `stage` and `stages` of the configuration are invalid; -ENOMEM. */
 struct rofx_carrier *rofx_carrier_create(const struct rofx_config *cfg, uint64_t now,
 	bool initiator, rofx_frame_fn *on_frame, void *ctx, int *err);
 void rofx_carrier_destroy(struct rofx_carrier *k);

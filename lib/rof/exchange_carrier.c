@@ -398,9 +398,13 @@ struct rofx_carrier *
 rofx_carrier_create(const struct rofx_config *cfg, uint64_t now, bool initiator,
 	rofx_frame_fn *on_frame, void *ctx, int *err)
 {
-	struct rofx_carrier *k = calloc(1, sizeof(*k));
+	struct rofx_carrier *k;
 
+	*err = -EINVAL;
+	if (cfg->stages > ROFX_STAGES || cfg->stage >= SK_MAX(cfg->stages, 1))
+		return NULL;
 	*err = -ENOMEM;
+	k = calloc(1, sizeof(*k));
 	if (k == NULL)
 		return NULL;
 	k->initiator = initiator;

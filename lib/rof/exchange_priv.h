@@ -67,7 +67,7 @@ struct rofx_opening {
 	uint8_t version, security;
 	uint8_t status; /* of a reply: 0, or the code of the reason for its end, as in REJECT */
 	/* The sender's part of its host, which has the exchanges of the carrier, and the number of
-	 * its parts: 1 to 64; 0 stands for 1 in rofx_opening_emit(). */
+	 * its parts: 1 to ROFX_STAGES; 0 stands for 1 in rofx_opening_emit(). */
 	uint8_t stage, stages;
 };
 

@@ -173,6 +173,31 @@ Test(exchange_identity, a_peer_without_a_key_is_refused_and_not_served_in_clear)
 	cr_assert_eq(rc, -ENOKEY);
 }
 
+Test(exchange_identity, a_part_beyond_those_of_the_host_is_refused)
+{
+	struct rofx_config cfg = p.cfg_a;
+	int rc;
+
+	for (unsigned stages = 0; stages <= ROFX_STAGES + 1; stages++) {
+		unsigned most = stages > 1 ? stages - 1 : 0;
+
+		cfg.stages = (uint8_t)stages;
+		cfg.stage = (uint8_t)(most + 1);
+		cr_assert_null(lone_connect(&cfg, 0, &s1, NULL, 0, &rc));
+		cr_assert_eq(rc, -EINVAL, "%u", stages);
+		cfg.stage = (uint8_t)most;
+		if (stages > ROFX_STAGES) {
+			cr_assert_null(lone_connect(&cfg, 0, &s1, NULL, 0, &rc));
+			cr_assert_eq(rc, -EINVAL, "%u", stages);
+		} else {
+			struct lone *x = lone_connect(&cfg, 0, &s1, NULL, 0, &rc);
+
+			cr_assert_not_null(x, "%u", stages);
+			lone_destroy(x);
+		}
+	}
+}
+
 /* ---- Certificates ---- */
 
 static struct rofx_tls_config
