@@ -152,13 +152,9 @@ finish_interface(const struct settings *s, unsigned i, char why[WHY_LEN])
 static bool
 same_network(const struct sk_addr *a, const struct sk_addr *b, unsigned len)
 {
-	if (sk_addr_is_v4(a) != sk_addr_is_v4(b))
-		return false;
-	len += sk_addr_is_v4(a) ? 96 : 0;
-	for (unsigned i = 0; i < len; i++)
-		if (((a->b[i / 8] ^ b->b[i / 8]) >> (7 - i % 8)) & 1)
-			return false;
-	return true;
+	bool v4 = sk_addr_is_v4(a);
+
+	return v4 == sk_addr_is_v4(b) && sk_in_prefix(a, b, len + (v4 ? 96 : 0));
 }
 
 static int

@@ -48,15 +48,6 @@ word(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-void
-gw_sw_link_local(struct gw_sw_port *p)
-{
-	const uint8_t *mac = p->cfg.mac;
-
-	p->ll = (struct sk_addr){{0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 0x02, mac[1], mac[2], 0xff,
-		0xfe, mac[3], mac[4], mac[5]}};
-}
-
 /* ---- Addresses and the ports that have them ---- */
 
 static bool
@@ -84,12 +75,6 @@ gw_switch_claimed(const struct gw_switch *sw, const struct sk_addr *addr, uint16
 		if (gw_sw_in_use(&sw->ports[i]) && guard_has(&sw->ports[i], addr, vlan))
 			return true;
 	return false;
-}
-
-static bool
-is_link_local(const struct sk_addr *a)
-{
-	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
 }
 
 /* Returns whether an address can be that of one host. */
@@ -125,7 +110,7 @@ guard_is_own(struct gw_switch *sw, struct gw_sw_port *from, const struct sk_addr
 {
 	if (guard_has(from, a, from->cfg.vlan))
 		return true;
-	return from->cfg.kind == GW_NIC && (from->nclaims == 0 || is_link_local(a)) &&
+	return from->cfg.kind == GW_NIC && (from->nclaims == 0 || sk_is_link_local(a)) &&
 	       is_free(sw, from, a);
 }
 

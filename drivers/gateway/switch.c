@@ -69,7 +69,7 @@ gw_switch_add(struct gw_switch *sw, const struct gw_port_config *cfg)
 	p->key = key;
 	p->cfg.vlan = vlan;
 	p->nclaims = cfg->nclaims;
-	gw_sw_link_local(p);
+	p->ll = sk_link_local_of_mac(p->cfg.mac);
 	__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
 	if (p - sw->ports >= (ptrdiff_t)sw->last)
 		__atomic_store_n(&sw->last, (uint32_t)(p - sw->ports) + 1, __ATOMIC_RELEASE);

@@ -86,8 +86,6 @@ void gw_sw_drop(struct gw_switch *sw, struct rte_mbuf *m, enum gw_reason reason)
  * 0 or -reason. */
 int gw_sw_guard(struct gw_switch *sw, struct gw_sw_port *from, const struct rte_mbuf *m,
 	const struct gw_sw_frame *f);
-/* Fills in `ll`. */
-void gw_sw_link_local(struct gw_sw_port *p);
 
 /* ---- switch_port.c ---- */
 

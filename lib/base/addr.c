@@ -33,6 +33,25 @@ sk_in_prefix(const struct sk_addr *a, const struct sk_addr *prefix, unsigned bit
 	return rest == 0 || ((a->b[bytes] ^ prefix->b[bytes]) >> (8 - rest)) == 0;
 }
 
+unsigned
+sk_prefix_common(const struct sk_addr *a, const struct sk_addr *b)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		unsigned diff = a->b[i] ^ b->b[i];
+
+		if (diff != 0)
+			return i * 8 + (unsigned)__builtin_clz(diff) - 24;
+	}
+	return 128;
+}
+
+struct sk_addr
+sk_link_local_of_mac(const uint8_t mac[6])
+{
+	return (struct sk_addr){{0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 0x02, mac[1], mac[2], 0xff,
+		0xfe, mac[3], mac[4], mac[5]}};
+}
+
 struct sk_addr
 sk_addr_v4(const uint8_t v4[4])
 {

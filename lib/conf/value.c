@@ -134,13 +134,12 @@ host_bits_are(const struct sk_addr *a, unsigned len, bool ones)
 int
 conf_host(const struct sk_addr *addr, unsigned len, char why[CONF_WHY])
 {
-	static const uint8_t loopback[16] = {[15] = 1};
 	bool v4 = sk_addr_is_v4(addr);
 	bool whole = len + 1 >= (v4 ? 32 : 128);
 
 	if (sk_addr_is_any(addr))
 		return REFUSE("is the unspecified address");
-	if (v4 ? addr->b[12] == 127 : memcmp(addr->b, loopback, 16) == 0)
+	if (sk_is_loopback(addr))
 		return REFUSE("is a loopback address");
 	if (sk_addr_is_multicast(addr))
 		return REFUSE("is a multicast address");

@@ -4,24 +4,6 @@
 
 static const struct sk_addr any;
 
-bool
-net_prefix_match(const struct sk_addr *a, const struct sk_addr *b, unsigned bits)
-{
-	return net_prefix_common(a, b) >= bits;
-}
-
-unsigned
-net_prefix_common(const struct sk_addr *a, const struct sk_addr *b)
-{
-	for (unsigned i = 0; i < 16; i++) {
-		unsigned diff = a->b[i] ^ b->b[i];
-
-		if (diff != 0)
-			return i * 8 + (unsigned)__builtin_clz(diff) - 24;
-	}
-	return 128;
-}
-
 int
 net_if_index(const struct net_stack *n, uint16_t port, uint16_t vlan)
 {
@@ -88,21 +70,6 @@ net_has(const struct net_stack *n, const struct sk_addr *addr)
 	return false;
 }
 
-/* Returns the link-local address of a MAC address: the modified EUI-64 (RFC 4291 appendix A) behind
- * fe80::/64. */
-static struct sk_addr
-link_local(const uint8_t mac[6])
-{
-	struct sk_addr a = {{0xfe, 0x80}};
-
-	memcpy(a.b + 8, mac, 3);
-	a.b[8] ^= 0x02;
-	a.b[11] = 0xff;
-	a.b[12] = 0xfe;
-	memcpy(a.b + 13, mac + 3, 3);
-	return a;
-}
-
 static int
 new_if(struct net_stack *n, uint16_t port, uint16_t vlan, uint32_t mtu)
 {
@@ -139,7 +106,7 @@ net_if_add(struct net_stack *n, uint16_t port, uint16_t vlan, const uint8_t mac[
 	if (ifindex < 0)
 		return ifindex;
 	memcpy(n->ifs[ifindex].mac, mac, 6);
-	ll = link_local(mac);
+	ll = sk_link_local_of_mac(mac);
 	push_addr(&n->ifs[ifindex], &ll, 64);
 	net_route_connect(n, ifindex, &ll, 64);
 	return ifindex;
@@ -248,9 +215,9 @@ net_if_source(const struct net_stack *n, int ifindex, const struct sk_addr *dst)
 		if (sk_addr_is_v4(a) != sk_addr_is_v4(dst) || ifp->addrs[i].shared)
 			continue;
 		/* The scope of the source is at least that of the destination. */
-		if (net_is_link_local(a) && !net_is_link_local(dst))
+		if (sk_is_link_local(a) && !sk_is_link_local(dst))
 			continue;
-		score = 1 + net_prefix_common(a, dst);
+		score = 1 + sk_prefix_common(a, dst);
 		if (score > best_score) {
 			best_score = score;
 			best = a;

@@ -146,17 +146,6 @@ net_mac_is_multicast(const uint8_t mac[6])
 	return mac[0] & 1;
 }
 
-static inline bool
-net_is_link_local(const struct sk_addr *a)
-{
-	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
-}
-
-/* Return whether the first `bits` bits of both addresses agree, and the number of equal leading
- * bits. */
-bool net_prefix_match(const struct sk_addr *a, const struct sk_addr *b, unsigned bits);
-unsigned net_prefix_common(const struct sk_addr *a, const struct sk_addr *b);
-
 /* net.c: returns true when the address may belong to one host on a link (RFC 1122 3.2.1.3, RFC 4291
  * 2.5). */
 bool net_addr_is_host(const struct sk_addr *a);

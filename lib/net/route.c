@@ -94,11 +94,11 @@ find_connected(const struct net_stack *n, const struct sk_addr *dst, const struc
 
 		if (best != NULL && r->prefix < best->prefix)
 			break;
-		if (!is_connected(r) || !net_prefix_match(&r->dst, dst, r->prefix))
+		if (!is_connected(r) || !sk_in_prefix(dst, &r->dst, r->prefix))
 			continue;
 		if (choose || net_if_has(n, r->ifindex, src))
 			return r;
-		if (best == NULL && !net_is_link_local(dst))
+		if (best == NULL && !sk_is_link_local(dst))
 			best = r;
 	}
 	return best;
@@ -126,11 +126,11 @@ net_route_find(const struct net_stack *n, const struct sk_addr *dst, const struc
 
 		if (direct != NULL && r->prefix <= direct->prefix)
 			break;
-		if (is_connected(r) || !net_prefix_match(&r->dst, dst, r->prefix))
+		if (is_connected(r) || !sk_in_prefix(dst, &r->dst, r->prefix))
 			continue;
 		if (sk_addr_is_v4(&r->gateway) != sk_addr_is_v4(dst))
 			continue;
-		via = find_connected(n, &r->gateway, net_is_link_local(&r->gateway) ? &any : src);
+		via = find_connected(n, &r->gateway, sk_is_link_local(&r->gateway) ? &any : src);
 		if (via == NULL)
 			continue;
 		*hop = (struct net_hop){.ifindex = via->ifindex, .addr = r->gateway};

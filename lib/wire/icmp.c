@@ -174,7 +174,7 @@ parse_neighbor(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p
 static int
 parse_router(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p, size_t len)
 {
-	bool link_local = ip->src.b[0] == 0xfe && (ip->src.b[1] & 0xc0) == 0x80;
+	bool link_local = sk_is_link_local(&ip->src);
 
 	if (ip->ttl != ND_HOP_LIMIT || out->code != 0 || len < ROUTER_ADVERT_LEN || !link_local)
 		return -WIRE_ICMP_HEADER;

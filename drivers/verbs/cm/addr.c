@@ -10,20 +10,6 @@
 
 #include "cm_priv.h"
 
-bool
-vb_cm_addr_is_link_local(const struct sk_addr *a)
-{
-	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
-}
-
-static bool
-is_loopback(const struct sk_addr *a)
-{
-	static const struct sk_addr one = {.b = {[15] = 1}};
-
-	return sk_addr_eq(a, &one) || (sk_addr_is_v4(a) && a->b[12] == 127);
-}
-
 /* Returns the unspecified address of the same family. */
 static struct sk_addr
 any_like(const struct sk_addr *a)
@@ -59,7 +45,7 @@ vb_cm_addr_from(const struct sockaddr *sa, struct sk_addr *a, uint16_t *port)
 	} else {
 		return EAFNOSUPPORT;
 	}
-	if (is_loopback(a))
+	if (sk_is_loopback(a))
 		*a = any_like(a);
 	return 0;
 }
@@ -77,7 +63,7 @@ vb_cm_addr_to(const struct sk_addr *a, uint16_t port, uint32_t scope, struct soc
 		struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 
 		memcpy(&in6.sin6_addr, a->b, sizeof(a->b));
-		in6.sin6_scope_id = vb_cm_addr_is_link_local(a) ? scope : 0;
+		in6.sin6_scope_id = sk_is_link_local(a) ? scope : 0;
 		memcpy(sa, &in6, sizeof(in6));
 	}
 }
@@ -123,24 +109,11 @@ vb_cm_addr_is_local(const struct saker_device *d, const struct sk_addr *a)
 	return false;
 }
 
-/* Returns the number of leading bits that two addresses have in common. */
-static unsigned
-common_bits(const struct sk_addr *a, const struct sk_addr *b)
-{
-	for (unsigned i = 0; i < 16; i++) {
-		unsigned differ = a->b[i] ^ b->b[i];
-
-		if (differ != 0)
-			return i * 8 + (unsigned)__builtin_clz(differ) - 24;
-	}
-	return 128;
-}
-
 int
 vb_cm_addr_choose(const struct saker_device *d, const struct sk_addr *remote, uint32_t scope,
 	struct sk_addr *local)
 {
-	bool any = sk_addr_is_any(remote), ll = vb_cm_addr_is_link_local(remote);
+	bool any = sk_addr_is_any(remote), ll = sk_is_link_local(remote);
 	unsigned best = 0, nth = 0;
 	bool found = false;
 
@@ -149,11 +122,11 @@ vb_cm_addr_choose(const struct saker_device *d, const struct sk_addr *remote, ui
 		unsigned bits;
 
 		if (sk_addr_is_v4(a) != sk_addr_is_v4(remote) ||
-			(!any && vb_cm_addr_is_link_local(a) != ll))
+			(!any && sk_is_link_local(a) != ll))
 			continue;
 		nth++;
 		/* For a link-local peer the scope decides, else the longest common prefix. */
-		bits = ll ? 1 + (nth == scope) : 1 + (any ? 0 : common_bits(a, remote));
+		bits = ll ? 1 + (nth == scope) : 1 + (any ? 0 : sk_prefix_common(a, remote));
 		if (bits <= best)
 			continue;
 		best = bits;

@@ -16,6 +16,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "../../../lib/base/addr.h"
 #include "../verbs_priv.h"
 
 #define CM_PRIVATE_MAX 255 /* bytes: the limit of rdma_conn_param.private_data_len */
@@ -227,7 +228,6 @@ void vb_cm_addr_to(
 	const struct sk_addr *a, uint16_t port, uint32_t scope, struct sockaddr_storage *sa);
 /* Returns sin6_scope_id; 0 for IPv4. */
 uint32_t vb_cm_addr_scope(const struct sockaddr *sa);
-bool vb_cm_addr_is_link_local(const struct sk_addr *a);
 /* Finds the address of the device from which packets to `remote` are sent. Returns 0, or
  * ENETUNREACH when the device has no address of that family and scope. */
 int vb_cm_addr_choose(const struct saker_device *d, const struct sk_addr *remote, uint32_t scope,

@@ -161,7 +161,7 @@ resolve(struct cm_id *id, const struct sockaddr *src, struct sk_addr *remote, ui
 		*remote = local;
 	/* The engine needs the source address only if it is link-local; for others it chooses the
 	 * address by its routes. */
-	if (vb_cm_addr_is_link_local(&local))
+	if (sk_is_link_local(&local))
 		id->local = local;
 	id->remote = *remote;
 	show_local(id, &local, scope);

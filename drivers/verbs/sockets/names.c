@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "../../../lib/base/addr.h"
 #include "sockets_priv.h"
 
 /* ---- Which sockets are Saker's ---- */
@@ -26,14 +27,6 @@ address_of(const struct sockaddr *addr, socklen_t len, struct sk_addr *a)
 		return true;
 	}
 	return false;
-}
-
-static bool
-is_loopback_address(const struct sk_addr *a)
-{
-	static const struct sk_addr one = {.b = {[15] = 1}};
-
-	return sk_addr_eq(a, &one) || (sk_addr_is_v4(a) && a->b[12] == 127);
 }
 
 static int
@@ -82,7 +75,7 @@ so_claim(int fd, const struct sockaddr *addr, socklen_t len, bool local)
 
 	if (vb_rs_known(fd))
 		return 1;
-	if (!address_of(addr, len, &a) || is_loopback_address(&a) || !is_fresh_tcp(fd) ||
+	if (!address_of(addr, len, &a) || sk_is_loopback(&a) || !is_fresh_tcp(fd) ||
 		(local && !sk_addr_is_any(&a) && !is_of_saker(&a))) {
 		errno = saved;
 		return 0;

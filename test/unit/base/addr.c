@@ -62,22 +62,30 @@ Test(addr, ipv4_is_kept_as_mapped_ipv6_rfc4291_2_5_5_2)
 	cr_assert(!sk_addr_eq(&a, &c));
 }
 
-Test(addr, any_and_multicast)
+Test(addr, classes)
 {
 	static const struct {
 		const char *text;
-		bool any, multicast;
+		bool any, multicast, link_local, loopback;
 	} row[] = {
-		{"0.0.0.0", true, false},
-		{"::", true, false},
-		{"0.0.0.1", false, false},
-		{"::1", false, false},
-		{"223.255.255.255", false, false},
-		{"224.0.0.0", false, true},
-		{"239.255.255.255", false, true},
-		{"240.0.0.0", false, false},
-		{"ff02::1", false, true},
-		{"fe80::1", false, false},
+		{"0.0.0.0", true, false, false, false},
+		{"::", true, false, false, false},
+		{"0.0.0.1", false, false, false, false},
+		{"126.255.255.255", false, false, false, false},
+		{"127.0.0.0", false, false, false, true},
+		{"127.255.255.255", false, false, false, true},
+		{"128.0.0.0", false, false, false, false},
+		{"223.255.255.255", false, false, false, false},
+		{"224.0.0.0", false, true, false, false},
+		{"239.255.255.255", false, true, false, false},
+		{"240.0.0.0", false, false, false, false},
+		{"::1", false, false, false, true},
+		{"::2", false, false, false, false},
+		{"ff02::1", false, true, false, false},
+		{"fe7f::1", false, false, false, false},
+		{"fe80::1", false, false, true, false},
+		{"febf::1", false, false, true, false},
+		{"fec0::1", false, false, false, false},
 	};
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -85,5 +93,30 @@ Test(addr, any_and_multicast)
 
 		cr_assert_eq(sk_addr_is_any(&a), row[i].any, "%s", row[i].text);
 		cr_assert_eq(sk_addr_is_multicast(&a), row[i].multicast, "%s", row[i].text);
+		cr_assert_eq(sk_is_link_local(&a), row[i].link_local, "%s", row[i].text);
+		cr_assert_eq(sk_is_loopback(&a), row[i].loopback, "%s", row[i].text);
 	}
+}
+
+Test(addr, common_bits_and_prefixes)
+{
+	struct sk_addr a = addr("2001:db8::1");
+
+	for (unsigned bit = 0; bit <= 128; bit++) {
+		struct sk_addr b = a;
+
+		if (bit < 128)
+			b.b[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
+		cr_assert_eq(sk_prefix_common(&a, &b), bit);
+		for (unsigned bits = 0; bits <= 128; bits++)
+			cr_assert_eq(sk_in_prefix(&a, &b, bits), bits <= bit, "%u %u", bit, bits);
+	}
+}
+
+Test(addr, the_link_local_address_of_a_mac_rfc4291_a)
+{
+	static const uint8_t mac[6] = {0x02, 0x11, 0x22, 0x33, 0x44, 0x55};
+	struct sk_addr a = sk_link_local_of_mac(mac), want = addr("fe80::11:22ff:fe33:4455");
+
+	cr_assert(sk_addr_eq(&a, &want));
 }
