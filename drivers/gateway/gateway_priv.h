@@ -107,8 +107,10 @@ void gw_vm_free(struct gw_vm *vm);
 
 /* ---- identity.c: addresses, Destination Functions, tunnels ---- */
 
-/* Checks the tunnel of a configuration. Needs no lock; the other functions need it. Returns 0, or
- * -EINVAL with one sentence in `err`. */
+/* Derives a locally administered MAC address from `len` bytes (FNV-1a), always the same. */
+void gw_mac_of(const void *p, size_t len, uint8_t mac[6]);
+/* Checks the tunnel of a configuration. This and gw_mac_of() need no lock; the other functions need
+ * it. Returns 0, or -EINVAL with one sentence in `err`. */
 int gw_identity_check(const struct gw_vm_config *cfg, char *err, size_t errlen);
 /* Checks that no other machine has the machine's paths or its function and that no other port
  * claims its addresses, and chooses the function if it is GW_FUNCTION_ANY. Returns 0, or -errno

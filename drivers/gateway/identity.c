@@ -15,6 +15,19 @@
 
 #define FUNCTION_MAX 0xffffffu
 
+void
+gw_mac_of(const void *p, size_t len, uint8_t mac[6])
+{
+	const uint8_t *b = p;
+	uint64_t h = 14695981039346656037ull;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ b[i]) * 1099511628211ull;
+	for (unsigned i = 0; i < 6; i++)
+		mac[i] = (uint8_t)(h >> (8 * i));
+	mac[0] = (mac[0] & 0xfc) | 0x02;
+}
+
 int
 gw_identity_check(const struct gw_vm_config *cfg, char *err, size_t errlen)
 {

@@ -14,6 +14,7 @@
 
 #include "../../lib/net/net.h"
 #include "../../lib/wire/falcon.h"
+#include "gateway_priv.h"
 #include "switch_priv.h"
 #include "tunnel.h"
 
@@ -141,19 +142,6 @@ tunnel_input(void *arg, struct rte_mbuf *m)
 
 /* ---- Creation and removal ---- */
 
-/* Derives a locally administered MAC address from the IP address (FNV-1a), always the same. */
-static void
-tunnel_mac_of(const struct sk_addr *a, uint8_t mac[6])
-{
-	uint64_t h = 14695981039346656037ull;
-
-	for (unsigned i = 0; i < sizeof(a->b); i++)
-		h = (h ^ a->b[i]) * 1099511628211ull;
-	for (unsigned i = 0; i < 6; i++)
-		mac[i] = (uint8_t)(h >> (8 * i));
-	mac[0] = (mac[0] & 0xfc) | 0x02;
-}
-
 static int
 tunnel_plug(struct gw_tunnel *t)
 {
@@ -186,7 +174,7 @@ gw_tunnel_create(struct gw_switch *sw, const struct sk_addr *addr, uint16_t vlan
 	if (t == NULL)
 		return REFUSE("out of memory for a tunnel");
 	*t = (struct gw_tunnel){.sw = sw, .claim = {.addr = *addr, .vlan = vlan}, .port = -1};
-	tunnel_mac_of(addr, t->mac);
+	gw_mac_of(addr->b, sizeof(addr->b), t->mac);
 	t->net = net_create(&ops, t, 0);
 	ifindex = t->net == NULL ? -ENOMEM : net_if_add(t->net, 0, vlan, t->mac, mtu);
 	if (ifindex < 0 || net_addr_add(t->net, ifindex, addr, whole, 0) < 0) {

@@ -119,19 +119,6 @@ nic_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
 	return rc < 0 ? rc : 0;
 }
 
-/* Derives a locally administered MAC address from the name (FNV-1a), always the same. */
-static void
-vm_mac_of(const char *name, uint8_t mac[6])
-{
-	uint64_t h = 14695981039346656037ull;
-
-	for (; *name != '\0'; name++)
-		h = (h ^ (uint8_t)*name) * 1099511628211ull;
-	for (unsigned i = 0; i < 6; i++)
-		mac[i] = (uint8_t)(h >> (8 * i));
-	mac[0] = (mac[0] & 0xfc) | 0x02;
-}
-
 int
 gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
 {
@@ -146,7 +133,7 @@ gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
 		return -EINVAL;
 	}
 	if (memcmp(cfg->mac, none, 6) == 0)
-		vm_mac_of(cfg->name, cfg->mac);
+		gw_mac_of(cfg->name, strlen(cfg->name), cfg->mac);
 	if (memcmp(cfg->nic_mac, none, 6) == 0) {
 		memcpy(cfg->nic_mac, cfg->mac, 6);
 		cfg->nic_mac[3] ^= 0x01;
