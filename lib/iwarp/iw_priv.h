@@ -346,6 +346,9 @@ int iw_rx_atomic_request(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
 int iw_rx_atomic_response(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
+/* iw_rx.c: Fails the oldest outstanding Read or Atomic, whose response is refused, with `status`.
+ * Returns `reason`. */
+int iw_rx_response_refuse(struct iw_qp *q, enum rd_status status, int reason);
 /* Checks that a segment on queue number 1 is the next message, complete, with `want` bytes behind
  * the DDP header. Returns 0 or a reason; the reason for fewer bytes is `too_short`. */
 int iw_rx_queue1(const struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d,

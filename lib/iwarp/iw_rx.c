@@ -125,6 +125,13 @@ stream_fail(struct iw_qp *q, enum mpa_reason why)
 	}
 }
 
+int
+iw_rx_response_refuse(struct iw_qp *q, enum rd_status status, int reason)
+{
+	iw_sq_read_refused(q, q->read_msn - q->reads_out, status);
+	return reason;
+}
+
 /* Discards bytes that arrive after the end of placement, so that the stream can reach its end. If
  * the stream may be left to TCP, they do not count as consumed: they are lost, so that TCP has to
  * reset the connection. */

@@ -82,13 +82,6 @@ response_order(const struct iw_qp *q, const struct mpa_fpdu *f, const struct wir
 	return n < RDMAP_ATOMIC_RESPONSE_LEN ? IW_EXT_LENGTH : IW_NONE;
 }
 
-static int
-iw_rx_atomic_response_refuse(struct iw_qp *q, enum rd_status status, int reason)
-{
-	iw_sq_read_refused(q, q->read_msn - q->reads_out, status);
-	return reason;
-}
-
 /* Stores the original value in host byte order, like any other word in a program's memory. */
 int
 iw_rx_atomic_response(
@@ -104,11 +97,11 @@ iw_rx_atomic_response(
 		return reason;
 	wire_atomic_response_parse(&r, head + DDP_UNTAGGED_LEN, RDMAP_ATOMIC_RESPONSE_LEN);
 	if (e == NULL || !(e->flags & IW_SQE_ATOMIC) || r.request_id != q->atomic_due)
-		return iw_rx_atomic_response_refuse(q, RD_BAD_RESP_ERR, IW_ATOMIC_RESPONSE_BAD);
+		return iw_rx_response_refuse(q, RD_BAD_RESP_ERR, IW_ATOMIC_RESPONSE_BAD);
 	fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->stag, e->to,
 		sizeof(r.original), RD_ACC_LOCAL_WRITE, &mr);
 	if (fault != RD_OK)
-		return iw_rx_atomic_response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
+		return iw_rx_response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
 	if (!iw_ready(q, mr, e->to, sizeof(r.original), sizeof(r.original)))
 		return IW_RX_LATER;
 	rd_mr_write(mr, e->to, &r.original, sizeof(r.original));

@@ -54,13 +54,6 @@ response_check(const struct iw_sqe *e, const struct wire_ddp *d, uint32_t n)
 	return IW_NONE;
 }
 
-static int
-iw_rx_tagged_response_refuse(struct iw_qp *q, enum rd_status status, int reason)
-{
-	iw_sq_read_refused(q, q->read_msn - q->reads_out, status);
-	return reason;
-}
-
 int
 iw_rx_read_response(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)
@@ -76,14 +69,13 @@ iw_rx_read_response(
 	reason = response_check(e, d, n);
 	if (reason) {
 		iw_count(q, IW_READ_RESPONSE_BAD);
-		return iw_rx_tagged_response_refuse(q, RD_BAD_RESP_ERR, reason);
+		return iw_rx_response_refuse(q, RD_BAD_RESP_ERR, reason);
 	}
 	if (n > 0) {
 		fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->stag, e->to, n,
 			RD_ACC_LOCAL_WRITE, &mr);
 		if (fault != RD_OK)
-			return iw_rx_tagged_response_refuse(
-				q, RD_LOC_PROT_ERR, tagged_reason[fault]);
+			return iw_rx_response_refuse(q, RD_LOC_PROT_ERR, tagged_reason[fault]);
 		if (!iw_place_ready(q, f, DDP_TAGGED_LEN, mr, e->to, n, e->left))
 			return IW_RX_LATER;
 		e->to += n;
@@ -93,7 +85,7 @@ iw_rx_read_response(
 	if (d->last) {
 		q->info.msgs_in++;
 		if (!iw_sq_read_done(q))
-			return iw_rx_tagged_response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
+			return iw_rx_response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
 	}
 	return IW_NONE;
 }
