@@ -131,20 +131,30 @@ rof_chan_user(const struct rof_chan *c)
 
 /* ---- Pending messages ---- */
 
+void *
+rof_ring_grow(void *ring, size_t size, uint32_t *cap, uint32_t head, uint32_t tail, uint32_t least)
+{
+	uint32_t more = *cap ? 2 * *cap : least;
+	uint8_t *to = malloc(more * size), *from = ring;
+
+	if (to == NULL)
+		return NULL;
+	for (uint32_t i = head; i != tail; i++)
+		memcpy(to + (i & (more - 1)) * size, from + (i & (*cap - 1)) * size, size);
+	free(ring);
+	*cap = more;
+	return to;
+}
+
 bool
 rof_pending_grow(struct rof_chan *c)
 {
-	uint32_t cap = c->pending_cap ? 2 * c->pending_cap : ROF_PENDING_MIN;
-	struct rof_msg *m = malloc(cap * sizeof(*m));
+	struct rof_msg *m = rof_ring_grow(c->pending, sizeof(*m), &c->pending_cap, c->pending_head,
+		c->pending_tail, ROF_PENDING_MIN);
 
-	if (m == NULL)
-		return false;
-	for (uint32_t i = c->pending_head; i != c->pending_tail; i++)
-		m[i & (cap - 1)] = c->pending[i & (c->pending_cap - 1)];
-	free(c->pending);
-	c->pending = m;
-	c->pending_cap = cap;
-	return true;
+	if (m != NULL)
+		c->pending = m;
+	return m != NULL;
 }
 
 bool

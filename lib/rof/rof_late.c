@@ -17,17 +17,12 @@
 static bool
 late_grow(struct rof_chan *c)
 {
-	uint32_t cap = c->late_cap ? 2 * c->late_cap : LATE_MIN;
-	struct fa_delivery *d = malloc(cap * sizeof(*d));
+	struct fa_delivery *d = rof_ring_grow(
+		c->late, sizeof(*d), &c->late_cap, c->late_head, c->late_tail, LATE_MIN);
 
-	if (d == NULL)
-		return false;
-	for (uint32_t i = c->late_head; i != c->late_tail; i++)
-		d[i & (cap - 1)] = c->late[i & (c->late_cap - 1)];
-	free(c->late);
-	c->late = d;
-	c->late_cap = cap;
-	return true;
+	if (d != NULL)
+		c->late = d;
+	return d != NULL;
 }
 
 void

@@ -249,6 +249,11 @@ rof_ready(struct rof_qp *q, const struct rd_mr *mr, uint64_t addr, uint64_t n, u
 /* ---- rof_chan.c ---- */
 
 bool rof_params_ok(const struct rof_chan_params *p);
+/* Doubles the capacity of a ring of elements of `size` bytes, at first to `least`, a power of two.
+ * The element i, for head <= i < tail, is at the place i & (*cap - 1). Returns the new ring and
+ * frees the old one, or returns NULL and changes nothing when memory is exhausted. */
+void *rof_ring_grow(
+	void *ring, size_t size, uint32_t *cap, uint32_t head, uint32_t tail, uint32_t least);
 /* Grow the arrays of pending messages and of transactions. Return false when memory is exhausted,
  * or at the limit. */
 bool rof_pending_grow(struct rof_chan *c);
