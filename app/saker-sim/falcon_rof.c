@@ -144,20 +144,12 @@ go_down(struct rof_host *r, uint64_t now)
 	}
 }
 
-static void
-falcon_rof_work_requests(struct rof_host *r, uint64_t now)
+static bool
+falcon_rof_send_requests(struct rdma_end *e, uint64_t now)
 {
-	struct rdma_end *list = r->rdma.active, *e;
-	enum rof_tx_result res;
+	enum rof_tx_result res = rof_tx(e->q, now, TX_BUDGET);
 
-	r->rdma.active = NULL;
-	while ((e = list) != NULL) {
-		list = e->next_active;
-		e->active = false;
-		res = rof_tx(e->q, now, TX_BUDGET);
-		if (res == ROF_TX_MORE || res == ROF_TX_NOBUF)
-			sim_rdma_activate(&r->rdma, e);
-	}
+	return res == ROF_TX_MORE || res == ROF_TX_NOBUF;
 }
 
 /* ---- The host ---- */
@@ -286,7 +278,7 @@ falcon_rof_poll(struct sim_host *h, uint64_t now, unsigned budget)
 
 	do {
 		go_up(r, now);
-		falcon_rof_work_requests(r, now);
+		sim_rdma_turn(&r->rdma, now, falcon_rof_send_requests);
 		go_down(r, now);
 		sent += sim_falcon_poll(h, now, budget);
 	} while (r->up.head != NULL && sent < budget);

@@ -142,6 +142,20 @@ sim_rdma_host_fini(struct rdma_host *r)
 	rd_mr_table_destroy(r->mrs);
 }
 
+void
+sim_rdma_turn(struct rdma_host *r, uint64_t now, bool (*send)(struct rdma_end *e, uint64_t now))
+{
+	struct rdma_end *list = r->active, *e;
+
+	r->active = NULL;
+	while ((e = list) != NULL) {
+		list = e->next_active;
+		e->active = false;
+		if (send(e, now))
+			sim_rdma_activate(r, e);
+	}
+}
+
 uint32_t
 sim_rdma_qpn(const struct sim_flow *f, unsigned side)
 {

@@ -50,6 +50,9 @@ struct rdma_end *sim_rdma_end_new(struct rdma_host *r, struct sim_end *end);
 uint32_t sim_rdma_qpn(const struct sim_flow *f, unsigned side);
 /* Adds a QP to the list of those that need a turn. */
 void sim_rdma_activate(struct rdma_host *r, struct rdma_end *e);
+/* Gives a turn to each QP of the list. `send` returns whether the QP needs another one. */
+void sim_rdma_turn(
+	struct rdma_host *r, uint64_t now, bool (*send)(struct rdma_end *e, uint64_t now));
 /* Reports that the transport has placed `bytes_in` bytes since the start. */
 void sim_rdma_placed(struct rdma_end *e, uint64_t bytes_in);
 

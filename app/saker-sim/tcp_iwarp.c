@@ -201,28 +201,21 @@ tcp_iwarp_offer(struct sim_flow *f, uint64_t now)
 	sim_rdma_activate(&i->rdma, f->end[0].ulp);
 }
 
-static void
-tcp_iwarp_work_requests(struct iw_host *i, uint64_t now)
+static bool
+tcp_iwarp_send_requests(struct rdma_end *e, uint64_t now)
 {
-	struct rdma_end *list = i->rdma.active, *e;
-	enum iw_tx_result res;
+	enum iw_tx_result res = iw_tx(e->q, now, TX_BUDGET);
 
-	i->rdma.active = NULL;
-	while ((e = list) != NULL) {
-		list = e->next_active;
-		e->active = false;
-		res = iw_tx(e->q, now, TX_BUDGET);
-		if (res == IW_TX_MORE || res == IW_TX_NOBUF)
-			sim_rdma_activate(&i->rdma, e);
-	}
+	return res == IW_TX_MORE || res == IW_TX_NOBUF;
 }
 
 static unsigned
 tcp_iwarp_poll(struct sim_host *h, uint64_t now, unsigned budget)
 {
 	struct tcp_host *t = h->stack;
+	struct iw_host *i = t->ulp_state;
 
-	tcp_iwarp_work_requests(t->ulp_state, now);
+	sim_rdma_turn(&i->rdma, now, tcp_iwarp_send_requests);
 	return sim_tcp_poll(h, now, budget);
 }
 
