@@ -34,13 +34,19 @@
 #define UNRUNG_MS   1     /* longest sleep before the first interrupt of an ivshmem device */
 #define GONE_EVERY  256   /* polls that found nothing between two checks of the socket */
 
-static uint64_t
-clock_ms(void)
+uint64_t
+cl_clock_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t
+clock_ms(void)
+{
+	return cl_clock_ns() / 1000000;
 }
 
 static int

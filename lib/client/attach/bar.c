@@ -145,24 +145,15 @@ engine_lives(struct cl_bar *b, uint32_t *seen, unsigned *still)
 	       __atomic_load_n(&b->dir->slots[b->slot].serves, __ATOMIC_ACQUIRE) == b->token;
 }
 
-static int64_t
-bar_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 * MS + ts.tv_nsec;
-}
-
 /* Sleeps until the next beat. For a program that sleeps on saker_fd() without interrupts, it polls
  * the rings meanwhile, less often after a time without events. A sleep may take much longer than
  * requested. */
 static void
 between_beats(struct cl_bar *b)
 {
-	const int64_t due = bar_clock_ns() + SHM_BAR_BEAT_MS * MS;
+	const uint64_t due = cl_clock_ns() + SHM_BAR_BEAT_MS * MS;
 
-	while (bar_clock_ns() < due && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+	while (cl_clock_ns() < due && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
 		bool watched = __atomic_load_n(&b->watched, __ATOMIC_ACQUIRE);
 		long gap = !watched                      ? IDLE_NS
 			   : b->quiet_ns < WATCH_FAST_NS ? WATCH_MIN_NS
