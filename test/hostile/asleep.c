@@ -6,15 +6,15 @@
 
 #include "hostile.h"
 
-/* ---- Completion queues that owe an event ---- */
+/* ---- Completion queues with a pending event ---- */
 
-struct owing {
+struct pending {
 	struct raw_qp qp;
 	struct raw_cq cq;
 };
 
 static int
-owing_make(struct raw_client *c, uint32_t pd, struct owing *o)
+pending_make(struct raw_client *c, uint32_t pd, struct pending *o)
 {
 	struct shm_msg m = {.body.move.state = RD_QP_ERR};
 	int rc = raw_cq(c, 2, &o->cq);
@@ -27,7 +27,7 @@ owing_make(struct raw_client *c, uint32_t pd, struct owing *o)
 
 /* Arms the CQ, and posts a request that completes at once because the QP has failed. */
 static void
-owing_fire(struct raw_client *c, struct owing *o)
+pending_fire(struct raw_client *c, struct pending *o)
 {
 	shm_arm(&o->cq.shared->arm, false);
 	raw_request(c, &o->qp, RD_SEND, RD_SIGNALED, NULL, 0, 0);
@@ -35,13 +35,13 @@ owing_fire(struct raw_client *c, struct owing *o)
 
 /* Fills the event ring of a stage with events of the first CQ, whose completions are taken. */
 static void
-events_fill(struct hostile *h, struct owing *o)
+events_fill(struct hostile *h, struct pending *o)
 {
 	uint32_t room = 1u << h->c.h.event[0].log2_count;
 	struct shm_cqe e;
 
 	for (uint32_t i = 0; i < room && !hostile_stop; i++) {
-		owing_fire(&h->c, o);
+		pending_fire(&h->c, o);
 		while (!raw_poll(&o->cq, &e) && !hostile_stop)
 			hostile_rest(h, 0);
 		while (shm_prod_room(&o->qp.sq) == 0 && !hostile_stop)
@@ -54,10 +54,10 @@ int
 attack_owed(struct hostile *h)
 {
 	uint32_t n = h->number ? h->number : 16000, made = 0, pd;
-	struct owing *all = calloc(n, sizeof(*all));
+	struct pending *all = calloc(n, sizeof(*all));
 	int rc = all == NULL ? -ENOMEM : raw_pd(&h->c, &pd);
 
-	while (rc == 0 && made < n && owing_make(&h->c, pd, &all[made]) == 0)
+	while (rc == 0 && made < n && pending_make(&h->c, pd, &all[made]) == 0)
 		made++;
 	if (rc < 0 || made == 0) {
 		free(all);
@@ -65,7 +65,7 @@ attack_owed(struct hostile *h)
 	}
 	events_fill(h, &all[0]);
 	for (uint32_t i = 0; i < made; i++)
-		owing_fire(&h->c, &all[i]);
+		pending_fire(&h->c, &all[i]);
 	h->done = made;
 	hostile_ready("CQs owe an event", made);
 	hostile_sleep(h);

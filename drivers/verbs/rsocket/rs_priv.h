@@ -123,11 +123,11 @@ struct vb_rs {
 	struct ibv_mr *mr;
 	uint8_t *mem;
 	size_t mem_len;
-	uint32_t nrx, ntx;  /* slots with those for control */
-	struct rs_queue rx; /* received, in order */
-	uint32_t *rx_len;   /* [nrx] bytes of the slot's message */
-	uint32_t rx_off;    /* bytes of the first slot that the program has read */
-	uint32_t owed;      /* credits that the peer has not got yet */
+	uint32_t nrx, ntx;    /* slots with those for control */
+	struct rs_queue rx;   /* received, in order */
+	uint32_t *rx_len;     /* [nrx] bytes of the slot's message */
+	uint32_t rx_off;      /* bytes of the first slot that the program has read */
+	uint32_t credits_due; /* credits that the peer has not got yet */
 	struct rs_queue tx_free, ctl_free;
 	struct rs_queue tx; /* filled and not posted */
 	uint32_t *tx_len;   /* [ntx] bytes of the slot's content */

@@ -3,7 +3,7 @@
  * The stream: messages in slots of registered memory. The receiver grants a credit for each receive
  * of its own; a message of data, and one that names a mapping, takes one. RS_CONTROL further
  * receives are for credits and the end of the stream: a side sends credits when a quarter of its
- * receives or more is owed, so that at most four such messages are on the way, and the end once.
+ * receives or more is due, so that at most four such messages are on the way, and the end once.
  * A peer that exceeds this ends its own connection, for lack of a receive.
  *
  * A message that waits for a credit is filled up by further writes.
@@ -241,14 +241,15 @@ slot_post(struct vb_rs *rs, uint32_t slot, enum ibv_wr_opcode op, uint8_t *from,
 	return err;
 }
 
-/* Posts a message with the credits that are owed. */
+/* Posts a message with the credits that are due. */
 static void
 message_post(struct vb_rs *rs, uint32_t slot, enum rs_type type, uint32_t len)
 {
-	struct rs_hdr h = {
-		.type = (uint8_t)type, .credits = htons((uint16_t)rs->owed), .len = htonl(len)};
+	struct rs_hdr h = {.type = (uint8_t)type,
+		.credits = htons((uint16_t)rs->credits_due),
+		.len = htonl(len)};
 
-	rs->owed = 0;
+	rs->credits_due = 0;
 	memcpy(tx_at(rs, slot), &h, sizeof(h));
 	slot_post(rs, slot, IBV_WR_SEND, tx_at(rs, slot), (uint32_t)sizeof(h) + len, 0, 0);
 }
@@ -264,7 +265,7 @@ vb_rs_flush(struct vb_rs *rs)
 		rs->credits--;
 		message_post(rs, slot, (enum rs_type)rs->tx_type[slot], rs->tx_len[slot]);
 	}
-	if (rs->owed >= rs->slots_rx / 4 && rs->ctl_free.count > 0 && !rs->broken)
+	if (rs->credits_due >= rs->slots_rx / 4 && rs->ctl_free.count > 0 && !rs->broken)
 		message_post(rs, queue_pop(&rs->ctl_free), RS_CREDIT, 0);
 	if (rs->tx_shut && !rs->shut_sent && rs->tx.count == 0 && rs->ctl_free.count > 0 &&
 		!rs->broken) {
@@ -353,16 +354,16 @@ vb_rs_give(struct vb_rs *rs, const uint8_t *from, size_t len)
 
 /* ---- Receiving ---- */
 
-/* Posts a receive again. `owe`: the message had taken a credit. */
+/* Posts a receive again. `credit`: the message had taken a credit. */
 static void
-rx_return(struct vb_rs *rs, uint32_t slot, bool owe)
+rx_return(struct vb_rs *rs, uint32_t slot, bool credit)
 {
 	if ((rs->state & (RS_CONNECTING | RS_ACCEPTING | RS_CONNECTED)) == 0)
 		return;
 	if (rx_post(rs, slot) != 0)
 		vb_rs_break(rs, ECONNRESET);
-	else if (owe)
-		rs->owed++;
+	else if (credit)
+		rs->credits_due++;
 }
 
 /* Processes a message other than data. Returns 0 or EPROTO. */

@@ -38,8 +38,8 @@ enum eng_to_transport {
 	/* arg: stream bytes that were placed; u: 1 if the engine stage uses tcp_slice.crc
 	 * (iw_rx_whole()), else 0 */
 	ENG_T_CONSUMED,
-	/* ENG_T_ABORT of a QP to which nothing is owed: TCP sends what it has and a FIN. arg: as of
-	 * ENG_T_CONSUMED */
+	/* ENG_T_ABORT of a QP that has nothing to receive: TCP sends what it has and a FIN. arg: as
+	 * of ENG_T_CONSUMED */
 	ENG_T_LEAVE,
 	/* Falcon; u: struct fa_buf * */
 	ENG_T_REQUEST, /* call fa_request() for each payload of a chain (fa_buf.next) */

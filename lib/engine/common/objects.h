@@ -80,19 +80,19 @@ struct eng_client {
 		struct eng_stage_user *user;
 		struct eng_qp_list active;
 		/* CQs whose events wait until the event ring has room (stage_cq.c). */
-		struct eng_cq_list owed;
-		TAILQ_ENTRY(eng_client_stage) owing_next;
+		struct eng_cq_list event_cqs;
+		TAILQ_ENTRY(eng_client_stage) event_next;
 		/* Objects that wait for a free notice, and notices about the client itself
 		 * (stage_notice.c). */
 		struct eng_qp_list notice_qps;
 		struct eng_cq_list notice_cqs;
 		struct eng_srq_list notice_srqs;
 		TAILQ_ENTRY(eng_client_stage) notice_next;
-		bool owing, noticing;   /* in s->owing, in s->noticing */
-		bool mailbox, bad;      /* ENG_EC_MAILBOX, ENG_EC_CLIENT_BAD are pending */
-		bool mailbox_out;       /* the control stage holds ENG_EC_MAILBOX */
-		bool put_out;           /* ENG_EC_CLIENT_BAD was requested */
-		uint32_t bad_doorbells; /* since bad_since, ns */
+		bool events_pending, noticing; /* in s->event_clients, in s->noticing */
+		bool mailbox, bad;             /* ENG_EC_MAILBOX, ENG_EC_CLIENT_BAD are pending */
+		bool mailbox_out;              /* the control stage holds ENG_EC_MAILBOX */
+		bool put_out;                  /* ENG_EC_CLIENT_BAD was requested */
+		uint32_t bad_doorbells;        /* since bad_since, ns */
 		uint64_t bad_since;
 		/* Doorbells and visits without work since the last one with work, at most 255. */
 		uint8_t useless;
@@ -127,10 +127,11 @@ struct rd_cq {
 		/* A completion found no free entry; ENG_EC_CQ_OVERFLOW waits for a notice. */
 		bool overflow, noticing;
 		/* touched: the stage wrote a completion in this turn, and checks at its end whether
-		 * the CQ is armed. owed: an event is pending, because the event ring is full. */
-		bool touched, owed;
+		 * the CQ is armed. event_pending: its event waits for room in the event
+		 * ring. */
+		bool touched, event_pending;
 		bool solicited; /* a completion since the last check is solicited or has failed */
-		TAILQ_ENTRY(rd_cq) next;   /* in s->touched, or in the client's list `owed` */
+		TAILQ_ENTRY(rd_cq) next;   /* in s->touched, or in the client's list event_cqs */
 		TAILQ_ENTRY(rd_cq) notice; /* in the client's list notice_cqs */
 	} sub[];
 };

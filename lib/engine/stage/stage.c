@@ -104,7 +104,7 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	s->to_control = e->rings.stage_control[index];
 	eng_stage_falcon_init(s);
 	TAILQ_INIT(&s->hot);
-	TAILQ_INIT(&s->owing);
+	TAILQ_INIT(&s->event_clients);
 	TAILQ_INIT(&s->noticing);
 	TAILQ_INIT(&s->starving);
 	TAILQ_INIT(&s->touched);
@@ -212,8 +212,8 @@ settle(struct eng_stage *s)
 		eng_qps_pending(s);
 	if (!TAILQ_EMPTY(&s->touched))
 		eng_cqs_touched(s);
-	if (s->nowing > 0)
-		eng_cqs_owed(s);
+	if (s->nevent_clients > 0)
+		eng_cqs_pending(s);
 	if (s->nstarving > 0)
 		eng_records_poll(s);
 	if (s->nnoticing > 0 && s->nnotices > 0)

@@ -10,13 +10,13 @@
 #include "../../base/mem.h"
 #include "stage_priv.h"
 
-#define OWED_BURST 64 /* pending events that a client gets in a turn */
+#define EVENT_BURST 64 /* pending events that a client gets in a turn */
 
 static void
 touch(struct eng_stage *s, struct rd_cq *cq)
 {
 	/* A CQ with a pending event is checked again when that event is sent. */
-	if (cq->sub[s->index].touched || cq->sub[s->index].owed)
+	if (cq->sub[s->index].touched || cq->sub[s->index].event_pending)
 		return;
 	cq->sub[s->index].touched = true;
 	TAILQ_INSERT_TAIL(&s->touched, cq, sub[s->index].next);
@@ -110,25 +110,25 @@ send_event(struct eng_stage *s, struct rd_cq *cq)
 
 /* Makes the CQ wait until the event ring of its client has room. */
 static void
-owe(struct eng_stage *s, struct rd_cq *cq)
+event_defer(struct eng_stage *s, struct rd_cq *cq)
 {
 	struct eng_client_stage *cs = &cq->client->stage[s->index];
 
-	cq->sub[s->index].owed = true;
-	TAILQ_INSERT_TAIL(&cs->owed, cq, sub[s->index].next);
-	if (cs->owing)
+	cq->sub[s->index].event_pending = true;
+	TAILQ_INSERT_TAIL(&cs->event_cqs, cq, sub[s->index].next);
+	if (cs->events_pending)
 		return;
-	cs->owing = true;
-	s->nowing++;
-	TAILQ_INSERT_TAIL(&s->owing, cs, owing_next);
+	cs->events_pending = true;
+	s->nevent_clients++;
+	TAILQ_INSERT_TAIL(&s->event_clients, cs, event_next);
 }
 
 static void
-owe_no_more(struct eng_stage *s, struct eng_client_stage *cs)
+events_done(struct eng_stage *s, struct eng_client_stage *cs)
 {
-	cs->owing = false;
-	s->nowing--;
-	TAILQ_REMOVE(&s->owing, cs, owing_next);
+	cs->events_pending = false;
+	s->nevent_clients--;
+	TAILQ_REMOVE(&s->event_clients, cs, event_next);
 }
 
 void
@@ -142,7 +142,7 @@ eng_cqs_touched(struct eng_stage *s)
 		if (!cq->client->dead &&
 			shm_arm_fire(&cq->shared->arm, cq->sub[s->index].solicited) &&
 			!send_event(s, cq))
-			owe(s, cq);
+			event_defer(s, cq);
 		cq->sub[s->index].solicited = false;
 	}
 }
@@ -150,32 +150,32 @@ eng_cqs_touched(struct eng_stage *s)
 /* Sends pending events of a client while its event ring has room. Each CQ is then checked once
  * more, since completions may have arrived while its event was pending. */
 static void
-pay(struct eng_stage *s, struct eng_client_stage *cs)
+events_send(struct eng_stage *s, struct eng_client_stage *cs)
 {
 	struct rd_cq *cq;
 
 	if (cs->client->dead || shm_prod_room(&cs->event) == 0)
 		return; /* none of its CQs is visited */
-	for (unsigned n = 0; n < OWED_BURST && (cq = TAILQ_FIRST(&cs->owed)) != NULL; n++) {
+	for (unsigned n = 0; n < EVENT_BURST && (cq = TAILQ_FIRST(&cs->event_cqs)) != NULL; n++) {
 		if (!send_event(s, cq))
 			return;
-		TAILQ_REMOVE(&cs->owed, cq, sub[s->index].next);
-		cq->sub[s->index].owed = false;
+		TAILQ_REMOVE(&cs->event_cqs, cq, sub[s->index].next);
+		cq->sub[s->index].event_pending = false;
 		touch(s, cq);
 	}
 }
 
 void
-eng_cqs_owed(struct eng_stage *s)
+eng_cqs_pending(struct eng_stage *s)
 {
-	for (uint32_t n = SK_MIN(s->nowing, (uint32_t)ENG_OWING_TURN); n > 0; n--) {
-		struct eng_client_stage *cs = TAILQ_FIRST(&s->owing);
+	for (uint32_t n = SK_MIN(s->nevent_clients, (uint32_t)ENG_EVENT_CLIENTS_TURN); n > 0; n--) {
+		struct eng_client_stage *cs = TAILQ_FIRST(&s->event_clients);
 
-		TAILQ_REMOVE(&s->owing, cs, owing_next);
-		TAILQ_INSERT_TAIL(&s->owing, cs, owing_next);
-		pay(s, cs);
-		if (TAILQ_EMPTY(&cs->owed))
-			owe_no_more(s, cs);
+		TAILQ_REMOVE(&s->event_clients, cs, event_next);
+		TAILQ_INSERT_TAIL(&s->event_clients, cs, event_next);
+		events_send(s, cs);
+		if (TAILQ_EMPTY(&cs->event_cqs))
+			events_done(s, cs);
 	}
 }
 
@@ -192,12 +192,13 @@ eng_cq_forget(struct eng_stage *s, struct rd_cq *cq)
 
 	if (cq->sub[s->index].touched)
 		TAILQ_REMOVE(&s->touched, cq, sub[s->index].next);
-	if (cq->sub[s->index].owed)
-		TAILQ_REMOVE(&cs->owed, cq, sub[s->index].next);
+	if (cq->sub[s->index].event_pending)
+		TAILQ_REMOVE(&cs->event_cqs, cq, sub[s->index].next);
 	if (cq->sub[s->index].noticing)
 		TAILQ_REMOVE(&cs->notice_cqs, cq, sub[s->index].notice);
-	cq->sub[s->index].touched = cq->sub[s->index].owed = cq->sub[s->index].noticing = false;
-	if (cs->owing && TAILQ_EMPTY(&cs->owed))
-		owe_no_more(s, cs);
+	cq->sub[s->index].touched = cq->sub[s->index].event_pending = cq->sub[s->index].noticing =
+		false;
+	if (cs->events_pending && TAILQ_EMPTY(&cs->event_cqs))
+		events_done(s, cs);
 	eng_notice_client_idle(s, cs);
 }

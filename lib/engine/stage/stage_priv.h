@@ -35,14 +35,14 @@ struct rte_ring;
 #define ENG_FAULTS_TURN 4
 #define ENG_COST_FAULT  (ENG_TURN_COST / ENG_FAULTS_TURN)
 /* A user may request pages at this interval, and ENG_FETCH_BURST_NS / ENG_FETCH_NS at once. */
-#define ENG_FETCH_NS       50000
-#define ENG_FETCH_BURST_NS (64 * ENG_FETCH_NS)
-#define ENG_ROUND_QUANTUM  8192   /* credit for a turn, for a weight of 1 */
-#define ENG_RATE_BURST_NS  100000 /* unused time that an idle client may send for at once */
-#define ENG_RECORD_CHUNK   32     /* records that a user takes from its share at once */
-#define ENG_OWING_TURN     4      /* clients with pending events that a turn checks */
-#define ENG_STARVING_TURN  4      /* users that wait for records that a turn checks */
-#define ENG_STARVING_WAKE  16     /* QPs of such a user that a turn wakes */
+#define ENG_FETCH_NS           50000
+#define ENG_FETCH_BURST_NS     (64 * ENG_FETCH_NS)
+#define ENG_ROUND_QUANTUM      8192   /* credit for a turn, for a weight of 1 */
+#define ENG_RATE_BURST_NS      100000 /* unused time that an idle client may send for at once */
+#define ENG_RECORD_CHUNK       32     /* records that a user takes from its share at once */
+#define ENG_EVENT_CLIENTS_TURN 4      /* clients with pending events that a turn checks */
+#define ENG_STARVING_TURN      4      /* users that wait for records that a turn checks */
+#define ENG_STARVING_WAKE      16     /* QPs of such a user that a turn wakes */
 /* A client is cold after ENG_COLD_AFTER turns without a doorbell, if more than ENG_HOT_MIN clients
  * are hot. The stage polls a cold client in every ENG_COLD_TURNS-th turn. */
 #define ENG_COLD_AFTER 4096
@@ -138,8 +138,8 @@ struct eng_stage {
 	struct eng_cold *cold;      /* those that it polls in every 64th turn; [ncold] */
 	uint32_t nhot, ncold, next_cold;
 	uint32_t cold_due; /* looks at cold clients that are due, in units of 1 / ENG_COLD_TURNS */
-	struct eng_client_list owing; /* clients with pending events */
-	uint32_t nowing;
+	struct eng_client_list event_clients; /* clients with pending events */
+	uint32_t nevent_clients;
 	struct eng_client_stage *next_bell; /* the hot client whose doorbells are next; or NULL */
 	struct eng_stage_user *users;       /* [nusers], by eng_client.user */
 	uint32_t nusers;
@@ -447,8 +447,8 @@ void eng_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc
 /* Sends the events of armed CQs that have new completions. Called at the end of a turn. */
 void eng_cqs_touched(struct eng_stage *s);
 /* Sends pending events of clients whose event ring has room by now. Checks one field of
- * ENG_OWING_TURN clients, however many CQs have pending events. */
-void eng_cqs_owed(struct eng_stage *s);
+ * ENG_EVENT_CLIENTS_TURN clients, however many CQs have pending events. */
+void eng_cqs_pending(struct eng_stage *s);
 /* Removes a CQ that the control stage is about to free. */
 void eng_cq_forget(struct eng_stage *s, struct rd_cq *cq);
 /* Moves the stage's sub-ring of a CQ to a larger one. */

@@ -87,7 +87,7 @@ eng_round_add(struct eng_stage *s, struct eng_client *c)
 	struct eng_client_stage *cs = &c->stage[s->index];
 
 	TAILQ_INIT(&cs->active);
-	TAILQ_INIT(&cs->owed);
+	TAILQ_INIT(&cs->event_cqs);
 	TAILQ_INIT(&cs->notice_qps);
 	TAILQ_INIT(&cs->notice_cqs);
 	TAILQ_INIT(&cs->notice_srqs);

@@ -14,15 +14,15 @@
 #include "../../../lib/base/mem.h"
 #include "pair.h"
 
-#define OWED   16000
-#define QPS    1000
-#define SECOND 1000000000ull
+#define PENDING 16000
+#define QPS     1000
+#define SECOND  1000000000ull
 
 /* ---- Pending events */
 
-struct owed {
+struct pending {
 	struct hidden cqs, shared;
-	uint8_t *cq; /* [OWED], each of CQ_BYTES */
+	uint8_t *cq; /* [PENDING], each of CQ_BYTES */
 	struct shm_cq *sq;
 	struct shm_cqe *ring;
 };
@@ -31,23 +31,23 @@ struct owed {
 #define CQ_BYTES (sizeof(struct rd_cq) + sizeof(struct eng_cq_sub))
 
 static struct rd_cq *
-owed_cq(const struct owed *o, uint32_t i)
+pending_cq(const struct pending *o, uint32_t i)
 {
 	return (struct rd_cq *)(void *)(o->cq + i * CQ_BYTES);
 }
 
 static const struct rd_wc done = {.status = RD_SUCCESS};
 
-/* Makes OWED armed CQs with a completion each. */
+/* Makes PENDING armed CQs with a completion each. */
 static void
-owed_make(struct stage_rig *r, struct stage_client *c, struct owed *o)
+pending_make(struct stage_rig *r, struct stage_client *c, struct pending *o)
 {
-	o->cq = hidden_alloc(&o->cqs, OWED * CQ_BYTES);
-	o->sq = hidden_alloc(&o->shared, OWED * sizeof(*o->sq));
-	o->ring = calloc(OWED * 2, sizeof(*o->ring));
+	o->cq = hidden_alloc(&o->cqs, PENDING * CQ_BYTES);
+	o->sq = hidden_alloc(&o->shared, PENDING * sizeof(*o->sq));
+	o->ring = calloc(PENDING * 2, sizeof(*o->ring));
 	cr_assert_not_null(o->ring);
-	for (uint32_t i = 0; i < OWED; i++) {
-		struct rd_cq *cq = owed_cq(o, i);
+	for (uint32_t i = 0; i < PENDING; i++) {
+		struct rd_cq *cq = pending_cq(o, i);
 		struct shm_prod *ring = &cq->sub[0].ring;
 
 		cq->client = c->c;
@@ -65,17 +65,17 @@ owed_make(struct stage_rig *r, struct stage_client *c, struct owed *o)
 }
 
 static void
-owed_hide(const struct owed *o, bool hide)
+pending_hide(const struct pending *o, bool hide)
 {
 	hidden_hide(&o->cqs, hide);
 	hidden_hide(&o->shared, hide);
 }
 
 static void
-owed_free(struct stage_rig *r, struct owed *o)
+pending_free(struct stage_rig *r, struct pending *o)
 {
-	for (uint32_t i = 0; i < OWED; i++)
-		eng_cq_forget(r->s, owed_cq(o, i));
+	for (uint32_t i = 0; i < PENDING; i++)
+		eng_cq_forget(r->s, pending_cq(o, i));
 	hidden_free(&o->cqs);
 	hidden_free(&o->shared);
 	free(o->ring);
@@ -85,27 +85,27 @@ Test(engine_stage, a_pending_event_costs_nothing_while_the_event_ring_is_full, .
 {
 	struct stage_rig r;
 	struct stage_client c;
-	struct owed o;
+	struct pending o;
 	unsigned n = RIG_EVENTS;
 
 	stage_rig_start(&r, NULL);
 	stage_client_add(&r, &c, 1, NULL);
-	owed_make(&r, &c, &o);
-	owed_hide(&o, true);
+	pending_make(&r, &c, &o);
+	pending_hide(&o, true);
 	for (unsigned i = 0; i < 1000; i++)
 		stage_rig_turn(&r, 1000); /* a visit of any CQ would fault */
 	cr_assert_eq(eng_stage_deadline(r.s), UINT64_MAX, "the loop may sleep");
-	owed_hide(&o, false);
+	pending_hide(&o, false);
 	cr_assert_eq(stage_client_events(&c, 10), 10);
 	stage_rig_turn(&r, 1000);
-	cr_assert_eq(stage_client_events(&c, OWED), RIG_EVENTS, "no event is lost or doubled");
-	for (unsigned i = 0; i < OWED; i++) {
+	cr_assert_eq(stage_client_events(&c, PENDING), RIG_EVENTS, "no event is lost or doubled");
+	for (unsigned i = 0; i < PENDING; i++) {
 		stage_rig_turn(&r, 1000);
-		n += stage_client_events(&c, OWED);
+		n += stage_client_events(&c, PENDING);
 	}
-	cr_assert_eq(n + 10, OWED);
-	owed_free(&r, &o);
-	cr_assert(TAILQ_EMPTY(&r.s->owing));
+	cr_assert_eq(n + 10, PENDING);
+	pending_free(&r, &o);
+	cr_assert(TAILQ_EMPTY(&r.s->event_clients));
 	stage_client_del(&r, &c);
 	stage_rig_end(&r);
 }
@@ -114,14 +114,14 @@ Test(engine_stage, a_cq_with_a_pending_event_can_be_destroyed, .init = pair_eal)
 {
 	struct stage_rig r;
 	struct stage_client c;
-	struct owed o;
+	struct pending o;
 
 	stage_rig_start(&r, NULL);
 	stage_client_add(&r, &c, 1, NULL);
-	owed_make(&r, &c, &o);
-	for (uint32_t i = OWED / 2; i < OWED; i += 2)
-		stage_rig_command(&r, ENG_CE_CQ_DEL, c.c, owed_cq(&o, i));
-	owed_free(&r, &o);
+	pending_make(&r, &c, &o);
+	for (uint32_t i = PENDING / 2; i < PENDING; i += 2)
+		stage_rig_command(&r, ENG_CE_CQ_DEL, c.c, pending_cq(&o, i));
+	pending_free(&r, &o);
 	stage_client_events(&c, RIG_EVENTS);
 	stage_rig_turn(&r, 1000);
 	cr_assert_eq(stage_client_events(&c, RIG_EVENTS), 0);
@@ -133,20 +133,20 @@ Test(engine_stage, a_completion_behind_a_pending_event_gets_its_own_event, .init
 {
 	struct stage_rig r;
 	struct stage_client c;
-	struct owed o;
+	struct pending o;
 	unsigned n = 0;
 
 	stage_rig_start(&r, NULL);
 	stage_client_add(&r, &c, 1, NULL);
-	owed_make(&r, &c, &o);
-	shm_arm(&o.sq[OWED - 1].arm, false);
-	cr_assert(eng_cq_put(r.s, owed_cq(&o, OWED - 1), &done));
-	for (unsigned i = 0; i < OWED; i++) {
-		n += stage_client_events(&c, OWED);
+	pending_make(&r, &c, &o);
+	shm_arm(&o.sq[PENDING - 1].arm, false);
+	cr_assert(eng_cq_put(r.s, pending_cq(&o, PENDING - 1), &done));
+	for (unsigned i = 0; i < PENDING; i++) {
+		n += stage_client_events(&c, PENDING);
 		stage_rig_turn(&r, 1000);
 	}
-	cr_assert_eq(n, OWED + 1);
-	owed_free(&r, &o);
+	cr_assert_eq(n, PENDING + 1);
+	pending_free(&r, &o);
 	stage_client_del(&r, &c);
 	stage_rig_end(&r);
 }
