@@ -61,7 +61,7 @@ irqd_take(void)
 /* Receives a vector's number, and stores the eventfd in *event, which the caller closes. Returns
  * false when the message is anything else. */
 static bool
-irqd_hear(int fd, uint32_t *vector, int *event)
+irqd_receive(int fd, uint32_t *vector, int *event)
 {
 	union {
 		struct cmsghdr align;
@@ -107,7 +107,7 @@ irqd_serve_one(unsigned i)
 	int fd = state.fds[2 + i].fd, event;
 	uint32_t vector;
 	int32_t status;
-	bool good = irqd_hear(fd, &vector, &event);
+	bool good = irqd_receive(fd, &vector, &event);
 
 	if (good) {
 		status = irqd_give(i, vector, event);

@@ -174,7 +174,7 @@ rof_create(struct falcon_host *t)
 	r->st.ops = (struct rof_ops){.rd = sim_rdma_ops(&r->rdma),
 		.buf_get = buf_get,
 		.buf_put = buf_put,
-		.tell = falcon_rof_send,
+		.pass = falcon_rof_send,
 		.close = close_qp};
 	return rc;
 }

@@ -219,8 +219,8 @@ struct saker {
 		uint64_t next_tag;
 		TAILQ_HEAD(, cl_call) calls;
 		STAILQ_HEAD(, cl_event) events;
-		bool gone_told; /* atomic: the program has SAKER_EV_ENGINE_GONE */
-		bool closing;   /* saker_close() has begun: events are dropped */
+		bool gone_reported; /* atomic: the program has SAKER_EV_ENGINE_GONE */
+		bool closing;       /* saker_close() has begun: events are dropped */
 	} mail;
 
 	struct {

@@ -333,7 +333,7 @@ saker_event(struct saker *s, struct saker_event *ev)
 		return 1;
 	cl_settle(s);
 	if (__atomic_load_n(&s->gone, __ATOMIC_RELAXED) == 0 ||
-		__atomic_exchange_n(&s->mail.gone_told, true, __ATOMIC_RELAXED))
+		__atomic_exchange_n(&s->mail.gone_reported, true, __ATOMIC_RELAXED))
 		return 0;
 	memset(ev, 0, sizeof(*ev));
 	ev->type = SAKER_EV_ENGINE_GONE;

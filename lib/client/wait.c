@@ -326,7 +326,8 @@ saker_wait(struct saker *s, int timeout_ms)
 		if (cl_waits(s))
 			return 1;
 		if (cl_gone(s))
-			return __atomic_load_n(&s->mail.gone_told, __ATOMIC_RELAXED) ? -EPIPE : 1;
+			return __atomic_load_n(&s->mail.gone_reported, __ATOMIC_RELAXED) ? -EPIPE
+											 : 1;
 		now = timeout_ms < 0 ? 0 : clock_ms();
 		if (now >= until)
 			return 0;

@@ -42,7 +42,7 @@ pdl_loss_lost(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt 
 }
 
 static void
-pdl_loss_tell(struct fa_conn *c, uint64_t now, const struct found *k)
+pdl_loss_report(struct fa_conn *c, uint64_t now, const struct found *k)
 {
 	for (unsigned i = 0; i < c->pdl.flows; i++)
 		if (k->flow[i])
@@ -172,7 +172,7 @@ pdl_loss_ack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, uint3
 		by_own(c, now, &d->tx[PDL_REQUEST], rtt, &k);
 	if (h->own_data)
 		by_own(c, now, &d->tx[PDL_DATA], rtt, &k);
-	pdl_loss_tell(c, now, &k);
+	pdl_loss_report(c, now, &k);
 }
 
 void
@@ -181,7 +181,7 @@ pdl_loss_timer(struct fa_conn *c, uint64_t now)
 	struct found k = {0};
 
 	rack(c, now, &k);
-	pdl_loss_tell(c, now, &k);
+	pdl_loss_report(c, now, &k);
 	pdl_wake(c);
 }
 

@@ -102,7 +102,7 @@ struct rof_ops {
 	void (*bufs_put)(void *ctx, struct fa_buf *chain);
 	/* Passes a message to the transport stage. Returns false when the ring is full: the next
 	 * rof_tx() or rof_chan_tx() passes it again. */
-	bool (*tell)(void *ctx, struct rof_chan *c, const struct rof_msg *m);
+	bool (*pass)(void *ctx, struct rof_chan *c, const struct rof_msg *m);
 	/* Closes the connection of a reliable QP, which is in the error state. Called once. */
 	void (*close)(void *ctx, struct rof_qp *q);
 	/* XRC: takes the next receive of shared receive queue `srqn`. Returns 1 and sets *wr; 0
@@ -228,7 +228,7 @@ enum rof_tx_result {
 	/* no credits, ORD exhausted, or a fence: rof_rx() returns when to call again; or missing
 	 * pages: rof_pages() */
 	ROF_TX_BLOCKED,
-	ROF_TX_NOBUF, /* buf_get or tell failed: call again soon */
+	ROF_TX_NOBUF, /* buf_get or pass failed: call again soon */
 };
 /* Processes the send queue; `budget` is a number of transactions. */
 enum rof_tx_result rof_tx(struct rof_qp *q, uint64_t now, unsigned budget);

@@ -160,7 +160,7 @@ rof_pending_grow(struct rof_chan *c)
 bool
 rof_chan_send(struct rof_chan *c, const struct rof_msg *m)
 {
-	if (!c->held && c->pending_head == c->pending_tail && c->st->ops.tell(c->st->ctx, c, m))
+	if (!c->held && c->pending_head == c->pending_tail && c->st->ops.pass(c->st->ctx, c, m))
 		return true;
 	if (c->pending_tail - c->pending_head == c->pending_cap && !rof_pending_grow(c))
 		return false;
@@ -174,7 +174,7 @@ rof_chan_tx(struct rof_chan *c)
 	if (c->held)
 		return true;
 	for (; c->pending_head != c->pending_tail; c->pending_head++)
-		if (!c->st->ops.tell(
+		if (!c->st->ops.pass(
 			    c->st->ctx, c, &c->pending[c->pending_head & (c->pending_cap - 1)]))
 			return false;
 	return true;

@@ -129,9 +129,9 @@ begin(struct rof_qp *q, uint64_t wr_id, uint64_t taken, uint8_t opcode, uint8_t 
 }
 
 static inline void
-fast_tell(struct rof_chan *c, const struct rof_msg *m)
+fast_pass(struct rof_chan *c, const struct rof_msg *m)
 {
-	if (!c->st->ops.tell(c->st->ctx, c, m))
+	if (!c->st->ops.pass(c->st->ctx, c, m))
 		c->pending[c->pending_tail++ & (c->pending_cap - 1)] = *m;
 }
 
@@ -170,7 +170,7 @@ push_start(struct rof_qp *q, const struct push *p, const uint8_t *from, uint32_t
 	if (p->opcode == RD_SEND)
 		q->send_rmsn++;
 	q->info.bytes_out += n;
-	fast_tell(c, &m);
+	fast_pass(c, &m);
 	return ROF_STEP_DID;
 }
 
@@ -271,7 +271,7 @@ fast_pull(struct rof_qp *q, struct rof_op *op)
 	c->credits.req_buf_rx -= cells;
 	q->pull_rmsn++;
 	q->pulls_out++;
-	fast_tell(c, &m);
+	fast_pass(c, &m);
 	return fast_end(q, op);
 }
 

@@ -64,9 +64,9 @@ slot_wait(struct vb_rs *rs, int flags, uint32_t *slot)
 	return 0;
 }
 
-/* Tells the peer of a mapping, or of its end. Returns 0 or errno. */
+/* Sends a mapping, or its end, to the peer. Returns 0 or errno. */
 static int
-map_tell(struct vb_rs *rs, enum rs_type type, const struct rs_map *m)
+map_send(struct vb_rs *rs, enum rs_type type, const struct rs_map *m)
 {
 	struct rs_map_msg msg = {.offset = htobe64(m->offset),
 		.len = htobe64(m->len),
@@ -166,7 +166,7 @@ map_add(struct vb_rs *rs, void *buf, size_t len, int prot, off_t *offset)
 	/* Another thread may use the socket, and end it, while this one waits. */
 	rs->maps[rs->nmaps++] = m;
 	*offset = (off_t)m.offset;
-	err = prot == PROT_WRITE ? map_tell(rs, RS_MAP, &m) : 0;
+	err = prot == PROT_WRITE ? map_send(rs, RS_MAP, &m) : 0;
 	if (err != 0)
 		map_forget(rs, &m);
 	return err;
@@ -196,7 +196,7 @@ map_remove(struct vb_rs *rs, const struct rs_map *m)
 	int err = 0;
 
 	if (m->mr != NULL && rs->state == RS_CONNECTED && !rs->tx_shut)
-		err = map_tell(rs, RS_UNMAP, m);
+		err = map_send(rs, RS_UNMAP, m);
 	if (err != 0 && err != EPIPE)
 		return err;
 	map_forget(rs, m);

@@ -119,7 +119,7 @@ answer_add(struct eng_stage *s, const struct eng_qp *qp, uint32_t rsn, struct fa
 }
 
 static bool
-op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
+op_pass(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
 	static const uint8_t types[] = {
 		[ROF_MSG_PUSH] = ENG_T_REQUEST,
@@ -174,7 +174,7 @@ eng_stage_falcon_init(struct eng_stage *s)
 		.buf_get = op_buf_get,
 		.buf_put = op_buf_put,
 		.bufs_put = op_bufs_put,
-		.tell = op_tell,
+		.pass = op_pass,
 		.close = stage_falcon_op_close,
 		.ud_qp = eng_datagram_qp,
 		.ud_chan = eng_datagram_chan,

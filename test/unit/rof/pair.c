@@ -71,7 +71,7 @@ buf_put(void *ctx, struct fa_buf *b)
 }
 
 static bool
-tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
+pass(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
 	struct end *e = ctx;
 
@@ -293,7 +293,7 @@ stage_init(struct end *e, struct pair *p, unsigned index)
 	e->st.ops = (struct rof_ops){.rd = rd_end_ops(&e->rd_end),
 		.buf_get = buf_get,
 		.buf_put = buf_put,
-		.tell = tell,
+		.pass = pass,
 		.close = close_qp,
 		.xrc_next = xrc_next,
 		.xrc_pd = xrc_pd,

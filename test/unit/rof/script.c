@@ -73,7 +73,7 @@ note_outcome(struct script *s, const struct rof_msg *m)
 }
 
 static bool
-tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
+pass(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
 	struct script *s = ctx;
 	struct script_msg *t = &s->msgs[s->nmsgs % SCRIPT_MAX];
@@ -158,7 +158,7 @@ stage_init(struct script *s)
 	s->st.ops = (struct rof_ops){.rd = rd_end_ops(&s->rd_end),
 		.buf_get = buf_get,
 		.buf_put = buf_put,
-		.tell = tell,
+		.pass = pass,
 		.close = close_qp,
 		.xrc_next = xrc_next,
 		.xrc_pd = xrc_pd,

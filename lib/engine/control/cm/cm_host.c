@@ -346,7 +346,7 @@ ah_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 }
 
 static void
-ah_tell(struct eng_control *c, struct ctl_op *op, struct ctl_client *cl, struct ctl_ah *ah,
+ah_send(struct eng_control *c, struct ctl_op *op, struct ctl_client *cl, struct ctl_ah *ah,
 	enum eng_ctl_type type)
 {
 	struct ctl_msg *msg = ctl_msg_get(c, type, NULL);
@@ -395,7 +395,7 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		if (h->conn.state == CM_WAITING)
 			cm_modified_rts(c, &h->conn);
 	}
-	ah_tell(c, op, cl, ah, ENG_CE_AH_ADD);
+	ah_send(c, op, cl, ah, ENG_CE_AH_ADD);
 	return CTL_LATER;
 }
 
@@ -412,7 +412,7 @@ ctl_ah_delete(struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah, s
 	ah->dying = true;
 	op->object = ah;
 	op->finish = ah_gone;
-	ah_tell(c, op, cl, ah, ENG_CE_AH_DEL);
+	ah_send(c, op, cl, ah, ENG_CE_AH_DEL);
 }
 
 int
