@@ -8,7 +8,8 @@
 #
 #   format    clang-format 14 changes no C file
 #   includes  the #include lines keep to the rooms of test/lint/rules.py
-#   symbols   the symbols of the static libraries keep to these rooms, and carry their prefixes
+#   symbols   the symbols of the static libraries keep to these rooms, carry their prefixes, and
+#             have a user in another file
 #   names     no two static functions of the product share a name
 #   env       saker knows each variable SAKER_... that a file reads
 #   counters  code can count each reason of the lists of counters

@@ -97,6 +97,13 @@ PREFIXES = {
     'drivers/net': ['impair_'],
 }
 
+# Libraries that programs outside the tree use: the prefixes of the symbols that these do not call.
+# Any other symbol may be without a user in the tree.
+INTERNAL = {
+    'lib/client': ['cl_'],
+    'drivers/verbs': ['vb_'],
+}
+
 # Libraries that replace functions of the C library: their symbols have its names.
 REPLACERS = ('drivers/verbs/libsaker-sockets.so', 'drivers/verbs/libsaker-sysfs.so')
 

@@ -54,9 +54,10 @@ make_good() {
         'enum { TCP_NONE, TCP_REASONS(TCP_ENUM) };' "void tcp_send(void);"
     source_file lib/tcp/tcp_priv.h "void tcp_ack(void);"
     source_file lib/tcp/send.c '#include "../base/base.h"' '#include "tcp_priv.h"' \
-        '#include "tcp.h"' '' 'unsigned tcp_counters[2];' '' \
-        "static $(c_function send_one 'sk_zero();' 'tcp_counters[TCP_SHORT]++;')" '' \
-        "$(c_function tcp_send 'send_one();')" '' "$(c_function tcp_ack)"
+        '#include "tcp.h"' '' 'static unsigned counters[2];' '' \
+        "static $(c_function send_one 'sk_zero();' 'counters[TCP_SHORT]++;')" '' \
+        "$(c_function tcp_send 'send_one();' 'tcp_ack();')"
+    source_file lib/tcp/ack.c '#include "tcp_priv.h"' '' "$(c_function tcp_ack)"
     source_file lib/engine/engine.h "void eng_start(void);"
     source_file lib/engine/common/common.h "void eng_common(void);"
     source_file lib/engine/common/common.c '#include "common.h"' '' "$(c_function eng_common)"
@@ -69,8 +70,9 @@ make_good() {
         "$(c_function eng_stage 'eng_common();')"
     source_file lib/engine/control/core/core.h "void ctl_core(void);"
     source_file lib/engine/control/core/core.c '#include "core.h"' '' "$(c_function ctl_core)"
-    source_file lib/engine/eng.c '#include "stage/stage.h"' '#include "transport/transport.h"' \
-        '#include "engine.h"' '' "$(c_function eng_start 'eng_stage();' 'eng_transport();')"
+    source_file lib/engine/eng.c '#include "control/core/core.h"' '#include "stage/stage.h"' \
+        '#include "transport/transport.h"' '#include "engine.h"' '' \
+        "$(c_function eng_start 'ctl_core();' 'eng_stage();' 'eng_transport();')"
     source_file app/small/main.c '#include "../../lib/engine/engine.h"' '' 'int' 'main(void)' '{' \
         $'\teng_start();' $'\treturn 0;' '}'
     source_file app/saker/settings.c 'static const struct row rows[] = {' \
@@ -197,6 +199,9 @@ expect symbols lib/tcp/send.c 'The name advance carries no prefix of lib/tcp \(t
     append lib/tcp/send.c 'void advance(void) {}'
 expect symbols $common 'The name heap_alloc carries no prefix of lib/engine .*' \
     append $common 'int heap_alloc = 1;'
+
+expect symbols lib/tcp/send.c 'No other file uses tcp_alone\.' \
+    append lib/tcp/send.c 'void tcp_alone(void) {}' 'static void use(void) { tcp_alone(); }'
 
 expect names lib/tcp/send.c 'The static function refuse exists in lib/base/base.c:[0-9]+, too\.' \
     two_refusals

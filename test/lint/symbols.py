@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the symbols of a build's libraries against the rules of rooms and prefixes.
+"""Checks the symbols of a build's libraries against the rules of rooms and prefixes, and that a
+symbol with external linkage has a user in another file.
 
     symbols.py ROOT BUILD
 
@@ -87,6 +88,21 @@ def check_prefixes(tree, libraries):
                            f'The name {name} carries no prefix of {room} ({" ".join(wanted)}).')
 
 
+def check_users(tree, libraries):
+    """A file uses a symbol when it names it, or when its object does: through a header's inline
+    function."""
+    words = {f: set(re.findall(r'\w+', tree.text(f))) for f in tree.files('*.c')}
+    used = {name for library in libraries for name in library.undefined}
+    for library in libraries:
+        wanted = rules.INTERNAL.get('/'.join(library.room.split('/')[:2]), [''])
+        for name, source in sorted(library.defined.items()):
+            if not name.startswith(tuple(wanted)) or name in used:
+                continue
+            path, line = place_of(tree, library, source, name)
+            if not any(name in w for f, w in words.items() if f != path):
+                tree.fault(path, line, f'No other file uses {name}.')
+
+
 def check(tree, build):
     build = pathlib.Path(build)
     ninja = (build / 'build.ninja').read_text()
@@ -98,6 +114,7 @@ def check(tree, build):
         tree.fault(build, 1, 'The build holds no library.')
     check_layers(tree, libraries)
     check_prefixes(tree, libraries)
+    check_users(tree, libraries)
 
 
 if __name__ == '__main__':
