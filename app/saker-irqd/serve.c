@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../lib/base/listen.h"
+#include "../../lib/base/sock.h"
 #include "../../lib/shm/shm_irqd.h"
 #include "irqd.h"
 
@@ -63,23 +64,12 @@ irqd_take(void)
 static bool
 irqd_receive(int fd, uint32_t *vector, int *event)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(*event))];
-	} control = {0};
-	struct iovec iov = {vector, sizeof(*vector)};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room)};
-	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+	unsigned n;
+	ssize_t got;
 
 	*event = -1;
-	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(event, CMSG_DATA(c), sizeof(*event));
-	return n == (ssize_t)sizeof(*vector) && *event >= 0 &&
-	       (m.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) == 0;
+	got = sk_sock_recv(fd, vector, sizeof(*vector), event, 1, &n, 0);
+	return got == (ssize_t)sizeof(*vector) && n == 1;
 }
 
 /* Gives a vector to connection `i`. The last one that asks has it: the program before it has lost

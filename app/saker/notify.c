@@ -15,6 +15,7 @@
 
 #include "../../lib/base/log.h"
 #include "../../lib/base/mem.h"
+#include "../../lib/base/sock.h"
 #include "saker.h"
 
 #define LISTEN_FIRST 3   /* the first descriptor that the manager passes */
@@ -28,36 +29,26 @@ notify_send(const char *state, int pass)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(pass))];
-	} control = {0};
-	struct iovec iov = {(char *)(uintptr_t)state, strlen(state)};
-	struct msghdr m = {.msg_name = &un, .msg_iov = &iov, .msg_iovlen = 1};
-	int fd;
+	socklen_t len;
+	int fd, rc;
 
 	if (path == NULL || (path[0] != '/' && path[0] != '@') ||
 		strlen(path) >= sizeof(un.sun_path))
 		return;
 	strcpy(un.sun_path, path);
-	m.msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
 	/* An abstract name begins with a null byte, and its length ends it. */
 	if (path[0] == '@')
 		un.sun_path[0] = '\0';
-	if (pass >= 0) {
-		m.msg_control = control.room;
-		m.msg_controllen = sizeof(control.room);
-		control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS,
-			.cmsg_len = CMSG_LEN(sizeof(pass))};
-		memcpy(CMSG_DATA(&control.align), &pass, sizeof(pass));
-	}
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0)
+	rc = connect(fd, (const struct sockaddr *)&un, len) < 0 ? -errno : 0;
+	if (rc == 0)
+		rc = sk_sock_send(fd, state, strlen(state), &pass, pass >= 0, 0);
+	if (rc < 0)
 		sk_log(SK_LOG_WARNING, "the service manager at %s cannot be notified: %s", path,
-			strerror(errno));
+			strerror(-rc));
 	close(fd);
 }
 

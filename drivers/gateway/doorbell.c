@@ -25,6 +25,7 @@
 
 #include "../../lib/base/listen.h"
 #include "../../lib/base/mem.h"
+#include "../../lib/base/sock.h"
 #include "../../lib/shm/shm_bar.h"
 
 #define MODE     0660
@@ -195,26 +196,9 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 static bool
 doorbell_send(const struct gw_doorbell *d, int64_t number, int fd)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(fd))];
-	} control = {0};
 	uint64_t word = htole64((uint64_t)number);
-	struct iovec iov = {&word, sizeof(word)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		m.msg_control = control.room;
-		m.msg_controllen = sizeof(control.room);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(d->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(word);
+	return sk_sock_send(d->fd, &word, sizeof(word), &fd, fd >= 0, MSG_DONTWAIT) == 0;
 }
 
 /* Copies wake-ups until it is cancelled, in poll() or in a write that QEMU blocks. */

@@ -7,27 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "../base/sock.h"
+
 #define ANSWER_STEP 65536 /* bytes by which the memory of an answer grows at least */
-
-static int
-client_connect(const char *path)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd, rc;
-
-	if (strlen(path) >= sizeof(un.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(un.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&un, sizeof(un)) == 0)
-		return fd < 0 ? -errno : fd;
-	rc = -errno;
-	close(fd);
-	return rc;
-}
 
 /* A server that refuses a long line may close the connection before it has read all of it. */
 static int
@@ -102,7 +86,7 @@ client_unpack(struct cmd_answer *a)
 int
 cmd_ask(const char *path, const char *mode, const char *line, struct cmd_answer *a)
 {
-	int fd = client_connect(path), rc;
+	int fd = sk_sock_connect(path, SOCK_STREAM, 0), rc;
 
 	*a = (struct cmd_answer){0};
 	if (fd < 0)

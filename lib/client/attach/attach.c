@@ -8,85 +8,40 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "../../base/sock.h"
 #include "../client_priv.h"
 
 #define REPLY_MS    10000 /* how long a reply may take */
 #define WELCOME_FDS 3
 
-union control {
-	struct cmsghdr align;
-	char buf[CMSG_SPACE(WELCOME_FDS * sizeof(int))];
-};
-
 static int
 sock_connect(const char *path)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd, rc;
+	int rc = sk_sock_connect(path, SOCK_SEQPACKET, 0);
 
-	if (strlen(path) >= sizeof(un.sun_path))
-		return cl_fail(-ENAMETOOLONG, "the socket path %s is too long", path);
-	strcpy(un.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return cl_fail(-errno, "a socket cannot be created: %s", strerror(errno));
-	if (connect(fd, (const struct sockaddr *)&un, sizeof(un)) == 0)
-		return fd;
-	rc = -errno;
-	close(fd);
-	return cl_fail(rc, "no saker answers at %s: %s", path, strerror(-rc));
+	if (rc == -ENAMETOOLONG)
+		return cl_fail(rc, "the socket path %s is too long", path);
+	return rc >= 0 ? rc : cl_fail(rc, "no saker answers at %s: %s", path, strerror(-rc));
 }
 
 /* Sends `m`, with a descriptor unless `fd` is -1. */
 static int
 sock_send(int sock, const struct shm_sock_msg *m, int fd)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
-	union control control;
-
-	if (fd >= 0) {
-		memset(&control, 0, sizeof(control));
-		control.align.cmsg_len = CMSG_LEN(sizeof(int));
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof(int));
-		h.msg_control = control.buf;
-		h.msg_controllen = CMSG_SPACE(sizeof(int));
-	}
-	if (sendmsg(sock, &h, MSG_NOSIGNAL) == (ssize_t)sizeof(*m))
+	if (sk_sock_send(sock, m, sizeof(*m), &fd, fd >= 0, 0) == 0)
 		return 0;
 	return cl_fail(-EPIPE, "the saker has gone away");
-}
-
-/* Copies the descriptors of a message. Returns how many. */
-static int
-fds_of(struct msghdr *h, int fds[WELCOME_FDS])
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(h);
-	size_t n;
-
-	if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return 0;
-	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
-	return (int)n;
 }
 
 /* Receives one reply, and its descriptors to fds[]. Returns how many, or -errno. */
 static int
 sock_recv(int sock, struct shm_sock_msg *m, int fds[WELCOME_FDS])
 {
-	struct iovec iov = {.iov_base = m, .iov_len = sizeof(*m)};
-	union control control;
-	struct msghdr h = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf)};
 	struct pollfd p = {.fd = sock, .events = POLLIN};
+	unsigned nfds;
+	ssize_t got;
 	int n;
 
 	do
@@ -94,14 +49,14 @@ sock_recv(int sock, struct shm_sock_msg *m, int fds[WELCOME_FDS])
 	while (n < 0 && errno == EINTR);
 	if (n == 0)
 		return cl_fail(-ETIMEDOUT, "the saker does not answer");
-	if (recvmsg(sock, &h, MSG_CMSG_CLOEXEC) <= 0)
+	got = sk_sock_recv(sock, m, sizeof(*m), fds, WELCOME_FDS, &nfds, 0);
+	if (got <= 0 && got != -EPROTO)
 		return cl_fail(-EPIPE, "the saker has gone away");
-	n = fds_of(&h, fds);
-	if (m->magic == SHM_MAGIC && m->version == SHM_VERSION && m->op != SHM_REFUSED)
-		return n;
-	while (n > 0)
-		close(fds[--n]);
-	if (m->magic != SHM_MAGIC || m->version != SHM_VERSION)
+	if (got > 0 && m->magic == SHM_MAGIC && m->version == SHM_VERSION && m->op != SHM_REFUSED)
+		return (int)nfds;
+	while (nfds > 0)
+		close(fds[--nfds]);
+	if (got < 0 || m->magic != SHM_MAGIC || m->version != SHM_VERSION)
 		return cl_fail(
 			-EPROTO, "the reply is not that of a saker of version %u", SHM_VERSION);
 	m->text[sizeof(m->text) - 1] = '\0';

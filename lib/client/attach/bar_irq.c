@@ -10,10 +10,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "../../base/sock.h"
 #include "../../shm/shm_irqd.h"
 #include "bar_priv.h"
 
@@ -31,52 +30,23 @@ cl_bar_irq_path(const char *path, char where[CL_PATH])
 	return snprintf(where, CL_PATH, SHM_IRQD_SOCKET, (int)(file - device), device) < CL_PATH;
 }
 
-static bool
-irq_send(int fd, uint32_t vector, int event)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(event))];
-	} control = {0};
-	struct iovec iov = {&vector, sizeof(vector)};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(event));
-	memcpy(CMSG_DATA(c), &event, sizeof(event));
-	return sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(vector);
-}
-
 void
 cl_bar_irq(struct cl_bar *b, const char *where)
 {
-	const struct timeval patience = {.tv_sec = PATIENCE_S};
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd, event;
+	int fd = sk_sock_connect(where, SOCK_SEQPACKET, PATIENCE_S), event = -1;
+	uint32_t slot = b->slot;
 	int32_t status;
 
-	if (strlen(where) >= sizeof(un.sun_path))
+	if (fd < 0)
 		return;
-	strcpy(un.sun_path, where);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (fd >= 0 && event >= 0 &&
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
-		connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0 &&
-		irq_send(fd, b->slot, event) &&
+	if (event >= 0 && sk_sock_send(fd, &slot, sizeof(slot), &event, 1, 0) == 0 &&
 		recv(fd, &status, sizeof(status), 0) == (ssize_t)sizeof(status) && status == 0) {
 		b->irqd = fd;
 		b->s->wait.wake = event;
 		return;
 	}
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	if (event >= 0)
 		close(event);
 }

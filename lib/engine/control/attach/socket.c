@@ -25,6 +25,7 @@
 
 #include "../../../base/listen.h"
 #include "../../../base/log.h"
+#include "../../../base/sock.h"
 #include "client.h"
 #include "../../common/sigbus.h"
 #include "region_priv.h"
@@ -178,7 +179,7 @@ ctl_sock_refuse(int fd, int status, const char *why)
 		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REFUSED, .status = status};
 
 	snprintf(m.text, sizeof(m.text), "%s", why);
-	ctl_socket_send(fd, &m, NULL, 0);
+	sk_sock_send(fd, &m, sizeof(m), NULL, 0, MSG_DONTWAIT);
 }
 
 /* Refuses a connection whose HELLO is not read. A socket that is closed with unread messages resets
@@ -228,11 +229,12 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 	struct shm_sock_msg m, raw;
 	const char *why;
 	unsigned nfds;
-	int fd = -1, rc, n;
+	int fd = -1, rc;
+	ssize_t n;
 
 	if (!conn_may_send(s, k))
 		return;
-	n = ctl_socket_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds);
+	n = sk_sock_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds, MSG_DONTWAIT);
 	rc = ctl_socket_parse(&raw, n < 0 ? 0 : (size_t)n, nfds, k->cl != NULL, &m, &why);
 	if (rc < 0) {
 		ctl_sock_refuse(k->fd, rc, why);

@@ -19,10 +19,4 @@ void ctl_socket_stop(struct eng_control *c);
 int ctl_socket_parse(const void *buf, size_t len, unsigned nfds, bool attached,
 	struct shm_sock_msg *out, const char **why);
 
-/* Receives a message of at most `len` bytes and its descriptors, *nfds of at most `maxfds`. Never
- * blocks. Returns the number of bytes, 0 when the peer has closed, or -errno. */
-int ctl_socket_recv(int fd, void *buf, size_t len, int *fds, unsigned maxfds, unsigned *nfds);
-/* Sends a message with `nfds` descriptors. Never blocks. Returns 0 or -errno. */
-int ctl_socket_send(int fd, const struct shm_sock_msg *m, const int *fds, unsigned nfds);
-
 #endif

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../base/log.h"
+#include "../../../base/sock.h"
 #include "region_priv.h"
 #include "socket_priv.h"
 
@@ -55,7 +57,7 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int w
 	fds[0] = r.fd;
 	fds[1] = wake;
 	fds[2] = k->doorbell;
-	return ctl_socket_send(k->fd, &m, fds, 3);
+	return sk_sock_send(k->fd, &m, sizeof(m), fds, 3, MSG_DONTWAIT);
 }
 
 /* Creates the eventfd of a connection's doorbell, which the client and the engine share; the engine
@@ -146,6 +148,6 @@ ctl_sock_region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock
 	in->region.map = r;
 	ctl_inbox_push(s->c, in);
 	reply.region = (uint32_t)n;
-	if (ctl_socket_send(k->fd, &reply, NULL, 0) < 0)
+	if (sk_sock_send(k->fd, &reply, sizeof(reply), NULL, 0, MSG_DONTWAIT) < 0)
 		ctl_sock_close(s, k);
 }

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sock.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "mem.h"
+
+union control {
+	struct cmsghdr align;
+	char room[CMSG_SPACE(SK_SOCK_FDS * sizeof(int))];
+};
+
+/* Connects a new socket. Returns 0 or -errno. */
+static int
+sock_join(int fd, const struct sockaddr_un *un, unsigned limit_s)
+{
+	const struct timeval limit = {.tv_sec = limit_s};
+	int rc;
+
+	if (limit_s > 0 &&
+		(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
+			setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0))
+		return -errno;
+	do
+		rc = connect(fd, (const struct sockaddr *)un, sizeof(*un));
+	while (rc < 0 && errno == EINTR);
+	return rc < 0 ? -errno : 0;
+}
+
+int
+sk_sock_connect(const char *path, int type, unsigned limit_s)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd, rc;
+
+	if (strlen(path) >= sizeof(un.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(un.sun_path, path);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	rc = sock_join(fd, &un, limit_s);
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int
+sk_sock_send(int sock, const void *p, size_t len, const int *fds, unsigned n, int flags)
+{
+	union control control = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = len};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t sent;
+
+	if (n > SK_SOCK_FDS)
+		return -EINVAL;
+	if (n > 0) {
+		control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(n * sizeof(int))};
+		memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
+		h.msg_control = control.room;
+		h.msg_controllen = CMSG_SPACE(n * sizeof(int));
+	}
+	do
+		sent = sendmsg(sock, &h, MSG_NOSIGNAL | flags);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		return -errno;
+	return (size_t)sent == len ? 0 : -EMSGSIZE;
+}
+
+static void
+sock_close_all(const int *fds, unsigned n)
+{
+	while (n > 0)
+		close(fds[--n]);
+}
+
+/* Takes the descriptors of a message. Closes those beyond `most`. Returns their number, or -EPROTO
+ * when there are more. */
+static int
+sock_fds_of(struct msghdr *h, int *fds, unsigned most)
+{
+	int got[SK_SOCK_FDS];
+	unsigned n = 0;
+	bool more = false;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
+		unsigned here = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		here = SK_MIN(here, (unsigned)SK_SOCK_FDS);
+		memcpy(got, CMSG_DATA(c), here * sizeof(int));
+		if (here <= most - n) {
+			memcpy(fds + n, got, here * sizeof(int));
+			n += here;
+		} else {
+			sock_close_all(got, here);
+			more = true;
+		}
+	}
+	if (!more)
+		return (int)n;
+	sock_close_all(fds, n);
+	return -EPROTO;
+}
+
+ssize_t
+sk_sock_recv(int sock, void *p, size_t len, int *fds, unsigned most, unsigned *n, int flags)
+{
+	union control control;
+	struct iovec iov = {.iov_base = p, .iov_len = len};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room};
+	ssize_t got;
+	int rc;
+
+	*n = 0;
+	do {
+		h.msg_controllen = sizeof(control.room);
+		got = recvmsg(sock, &h, MSG_CMSG_CLOEXEC | flags);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	rc = sock_fds_of(&h, fds, most);
+	if (rc < 0)
+		return rc;
+	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		sock_close_all(fds, (unsigned)rc);
+		return -EPROTO;
+	}
+	*n = (unsigned)rc;
+	return got;
+}
