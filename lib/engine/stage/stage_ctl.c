@@ -93,79 +93,102 @@ qp_query(struct eng_ctl *m)
 	return 0;
 }
 
-/* Executes a command and sets *rc. Returns false when the answer follows later. */
+/* Executes a command about a client. Returns false when the command is about something else. */
 static bool
-command(struct eng_stage *s, struct eng_ctl *m, int *rc)
+client_command(struct eng_stage *s, const struct eng_ctl *m)
 {
-	*rc = 0;
 	switch (m->type) {
 	case ENG_CE_CLIENT_ADD:
 		eng_round_add(s, m->client);
 		eng_doorbells_add(s, m->client);
-		break;
+		return true;
 	case ENG_CE_CLIENT_DEL:
 		eng_doorbells_del(s, m->client);
 		eng_notice_client_del(s, &m->client->stage[s->index]);
 		eng_round_del(s, &m->client->stage[s->index]);
-		break;
+		return true;
 	case ENG_CE_CLIENT_RATES:
 		eng_round_change(s, m->client, &m->rates.client, &m->rates.user);
-		break;
-	case ENG_CE_QP_ADD:
-		*rc = qp_add(s, m);
-		break;
-	case ENG_CE_QP_START:
-		*rc = qp_start(s, m);
-		break;
-	case ENG_CE_QP_CLOSE:
-		*rc = qp_close(s, m);
-		break;
-	case ENG_CE_QP_DEL:
-	case ENG_CE_QP_RESET:
-		qp_leave(s, m);
+		return true;
+	case ENG_CE_AH_ADD:
+		eng_ah_set(s, m->client, m->object.number, m->object.object);
+		return true;
+	case ENG_CE_AH_DEL:
+		eng_ah_set(s, m->client, m->object.number, NULL);
+		return true;
+	default:
 		return false;
+	}
+}
+
+/* Executes a command about a shared receive queue or a CQ. Returns false when the command is about
+ * something else. */
+static bool
+queue_command(struct eng_stage *s, const struct eng_ctl *m)
+{
+	switch (m->type) {
+	case ENG_CE_SRQ_ADD:
+		eng_srq_add(s, m->object.object);
+		return true;
+	case ENG_CE_SRQ_DEL:
+		eng_srq_del(s, m->object.object);
+		return true;
+	case ENG_CE_SRQ_LIMIT:
+		eng_srq_limit(s, m->object.object, m->object.number);
+		return true;
+	case ENG_CE_SRQ_MOVE:
+		eng_srq_move(m->object.object, &m->object.ring);
+		return true;
+	case ENG_CE_CQ_DEL:
+		eng_cq_forget(s, m->object.object);
+		return true;
+	case ENG_CE_CQ_MOVE:
+		eng_cq_move(s, m->object.object, &m->object.ring);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Executes a command about a QP that is answered at once. Returns the status of the answer. */
+static int
+qp_command(struct eng_stage *s, struct eng_ctl *m)
+{
+	switch (m->type) {
+	case ENG_CE_QP_ADD:
+		return qp_add(s, m);
+	case ENG_CE_QP_START:
+		return qp_start(s, m);
+	case ENG_CE_QP_CLOSE:
+		return qp_close(s, m);
 	case ENG_CE_QP_MOVE:
 		if (m->qp->type == SHM_UD)
 			eng_datagram_move(s, m->qp, m);
 		else
 			eng_modified_move(m->qp, m);
-		break;
+		return 0;
 	case ENG_CE_QP_FAIL:
 		if (m->qp->host != NULL)
 			eng_host_fail(s, m->qp);
 		else
 			eng_modified_fail(s, m->qp);
-		break;
+		return 0;
 	case ENG_CE_QP_QUERY:
-		*rc = qp_query(m);
-		break;
-	case ENG_CE_AH_ADD:
-		eng_ah_set(s, m->client, m->object.number, m->object.object);
-		break;
-	case ENG_CE_AH_DEL:
-		eng_ah_set(s, m->client, m->object.number, NULL);
-		break;
-	case ENG_CE_SRQ_ADD:
-		eng_srq_add(s, m->object.object);
-		break;
-	case ENG_CE_SRQ_DEL:
-		eng_srq_del(s, m->object.object);
-		break;
-	case ENG_CE_SRQ_LIMIT:
-		eng_srq_limit(s, m->object.object, m->object.number);
-		break;
-	case ENG_CE_SRQ_MOVE:
-		eng_srq_move(m->object.object, &m->object.ring);
-		break;
-	case ENG_CE_CQ_DEL:
-		eng_cq_forget(s, m->object.object);
-		break;
-	case ENG_CE_CQ_MOVE:
-		eng_cq_move(s, m->object.object, &m->object.ring);
-		break;
+		return qp_query(m);
 	default:
-		*rc = -EINVAL;
+		return -EINVAL;
 	}
+}
+
+/* Executes a command and sets *rc. Returns false when the answer follows later. */
+static bool
+command(struct eng_stage *s, struct eng_ctl *m, int *rc)
+{
+	if (m->type == ENG_CE_QP_DEL || m->type == ENG_CE_QP_RESET) {
+		qp_leave(s, m);
+		return false;
+	}
+	*rc = client_command(s, m) || queue_command(s, m) ? 0 : qp_command(s, m);
 	return true;
 }
 
