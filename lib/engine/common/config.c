@@ -19,6 +19,65 @@
 
 #define REFUSE(...) (snprintf(err, errlen, __VA_ARGS__), -EINVAL)
 
+static void
+limits_default(struct eng_limits *l)
+{
+	*l = (struct eng_limits){.clients = 128,
+		.qps = 16384,
+		.cqs = 16384,
+		.mrs = 65536,
+		.mws = 65536,
+		.pds = 4096,
+		.srqs = 1024,
+		.listeners = 256,
+		.conns = 16384,
+		.rx_mbufs = 16384,
+		.tx_mbufs = 16384,
+		.client_qps = 16384,
+		.client_cqs = 16384,
+		.client_mrs = 16384,
+		.client_mws = 16384,
+		.client_regions = SHM_MAX_REGIONS,
+		.users = 16,
+		.user_min = 1,
+		.user_most = 100,
+		.client_home_bytes = 64ull << 20,
+		.client_mem_bytes = 4ull << 30,
+		.sq_depth = 4096,
+		.rq_depth = 4096,
+		.cq_depth = 1u << 22,
+		.ird = 128,
+		.ord = 128};
+}
+
+static void
+falcon_default(struct eng_falcon_config *f)
+{
+	fa_config_default(&f->stack);
+	f->stack.max_conns = 0;
+	f->cc = fa_swift.name;
+	f->rue = fa_rue_defaults;
+	f->rue.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
+	/* A peer's thread that waits for its processor delays its acknowledgements by that time.
+	 * With Swift's own minimum window, a sender would then send one packet in a hundred such
+	 * delays. */
+	f->rue.swift.min = FA_CWND_ONE / 4;
+	f->psps = ROFX_PSP(PSP_NO_CRYPTO);
+	f->datagram_ordering = ROF_ORDER_WEAK; /* verbs: completions are in order */
+	f->datagram_errors = ROF_ERRORS_COMPLETE;
+	f->mtu = 4096;
+	f->flows = 1;
+	f->rnr_retry = ROF_RNR_FOREVER;
+	f->rnr_code = 12; /* 640 us */
+	f->port = 4795;
+	f->patience_ns = 3000000000u;
+	f->keepalive_ns = 10ull * 1000000000;
+	f->control_idle_ns = 30ull * 1000000000;
+	f->rekey_ns = 3600ull * 1000000000;
+	f->rekey_packets = 1000000000;
+	f->device_key_ns = 86400ull * 1000000000;
+}
+
 void
 eng_config_default(struct eng_config *cfg)
 {
@@ -29,32 +88,6 @@ eng_config_default(struct eng_config *cfg)
 		.nstages = 1,
 		.idle = ENG_IDLE_POLL,
 		.sleep_after = 1024,
-		.limits = {.clients = 128,
-			.qps = 16384,
-			.cqs = 16384,
-			.mrs = 65536,
-			.mws = 65536,
-			.pds = 4096,
-			.srqs = 1024,
-			.listeners = 256,
-			.conns = 16384,
-			.rx_mbufs = 16384,
-			.tx_mbufs = 16384,
-			.client_qps = 16384,
-			.client_cqs = 16384,
-			.client_mrs = 16384,
-			.client_mws = 16384,
-			.client_regions = SHM_MAX_REGIONS,
-			.users = 16,
-			.user_min = 1,
-			.user_most = 100,
-			.client_home_bytes = 64ull << 20,
-			.client_mem_bytes = 4ull << 30,
-			.sq_depth = 4096,
-			.rq_depth = 4096,
-			.cq_depth = 1u << 22,
-			.ird = 128,
-			.ord = 128},
 		.vlan_pcp = {0, 1, 2, 3, 4, 5, 6, 7},
 		.mpa_revision = 2,
 		.mpa_crc = true,
@@ -62,29 +95,8 @@ eng_config_default(struct eng_config *cfg)
 		.port_max = 65535,
 		.socket_id = SOCKET_ID_ANY};
 	tcp_config_default(&cfg->tcp);
-	fa_config_default(&cfg->falcon.stack);
-	cfg->falcon.stack.max_conns = 0;
-	cfg->falcon.cc = fa_swift.name;
-	cfg->falcon.rue = fa_rue_defaults;
-	cfg->falcon.rue.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
-	/* A peer's thread that waits for its processor delays its acknowledgements by that time.
-	 * With Swift's own minimum window, a sender would then send one packet in a hundred such
-	 * delays. */
-	cfg->falcon.rue.swift.min = FA_CWND_ONE / 4;
-	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
-	cfg->falcon.datagram_ordering = ROF_ORDER_WEAK; /* verbs: completions are in order */
-	cfg->falcon.datagram_errors = ROF_ERRORS_COMPLETE;
-	cfg->falcon.mtu = 4096;
-	cfg->falcon.flows = 1;
-	cfg->falcon.rnr_retry = ROF_RNR_FOREVER;
-	cfg->falcon.rnr_code = 12; /* 640 us */
-	cfg->falcon.port = 4795;
-	cfg->falcon.patience_ns = 3000000000u;
-	cfg->falcon.keepalive_ns = 10ull * 1000000000;
-	cfg->falcon.control_idle_ns = 30ull * 1000000000;
-	cfg->falcon.rekey_ns = 3600ull * 1000000000;
-	cfg->falcon.rekey_packets = 1000000000;
-	cfg->falcon.device_key_ns = 86400ull * 1000000000;
+	limits_default(&cfg->limits);
+	falcon_default(&cfg->falcon);
 }
 
 static int
