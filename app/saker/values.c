@@ -218,6 +218,24 @@ parse_byte_word(enum kind kind, const char *text, uint8_t *at, char *why)
 	return 0;
 }
 
+/* Parses the kinds that are one word of a list. */
+static int
+parse_word(enum kind kind, const char *text, void *at, char *why)
+{
+	switch (kind) {
+	case KIND_BOOL:
+		return conf_bool(text, at, why);
+	case KIND_IDLE:
+		return parse_idle(text, at, why);
+	case KIND_CC:
+		return parse_name(cc_words, text, at, why);
+	case KIND_RUE:
+		return parse_name(rue_words, text, at, why);
+	default:
+		return parse_byte_word(kind, text, at, why);
+	}
+}
+
 static int
 parse_ticks(uint64_t min, uint64_t max, const char *text, uint32_t *at, char *why)
 {
@@ -315,13 +333,17 @@ value_parse(
 	case KIND_TEXT:
 		return parse_text(max, text, at, why);
 	case KIND_BOOL:
-		return conf_bool(text, at, why);
 	case KIND_IDLE:
-		return parse_idle(text, at, why);
 	case KIND_CC:
-		return parse_name(cc_words, text, at, why);
 	case KIND_RUE:
-		return parse_name(rue_words, text, at, why);
+	case KIND_ORDERING:
+	case KIND_ERRORS:
+	case KIND_ORDERING_CHOICE:
+	case KIND_ERRORS_CHOICE:
+	case KIND_FLOWS:
+	case KIND_DELAY:
+	case KIND_LEVEL:
+		return parse_word(kind, text, at, why);
 	case KIND_LOOPS:
 		return parse_loops(text, at, why);
 	case KIND_PRIORITIES:
@@ -348,14 +370,6 @@ value_parse(
 		return parse_ticks(min, max, text, at, why);
 	case KIND_1024THS:
 		return parse_1024ths(min, max, text, at, why);
-	case KIND_ORDERING:
-	case KIND_ERRORS:
-	case KIND_ORDERING_CHOICE:
-	case KIND_ERRORS_CHOICE:
-	case KIND_FLOWS:
-	case KIND_DELAY:
-	case KIND_LEVEL:
-		return parse_byte_word(kind, text, at, why);
 	case KIND_RNR:
 		return parse_rnr(text, at, why);
 	case KIND_SOURCE:

@@ -131,10 +131,34 @@ format_text(enum kind kind, const void *at)
 	}
 }
 
+/* Formats the kinds that are a list. */
+static void
+format_list(enum kind kind, const void *at, char *buf, size_t len)
+{
+	switch (kind) {
+	case KIND_LOOPS:
+		format_loops(at, buf, len);
+		break;
+	case KIND_PRIORITIES:
+		format_priorities(at, buf, len);
+		break;
+	default:
+		format_psps(*(const uint16_t *)at, buf, len);
+	}
+}
+
+/* Formats the kinds that are an address with the length of its prefix. */
+static void
+format_prefix(const struct prefix *p, char *buf, size_t len)
+{
+	char addr[SK_ADDR_STRLEN];
+
+	snprintf(buf, len, "%s/%u", sk_addr_str(&p->addr, addr), p->len);
+}
+
 void
 value_format(enum kind kind, const void *at, char *buf, size_t len)
 {
-	const struct prefix *p = at;
 	char addr[SK_ADDR_STRLEN];
 
 	switch (kind) {
@@ -173,10 +197,9 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 		snprintf(buf, len, "0%" PRIo32, *(const uint32_t *)at);
 		break;
 	case KIND_LOOPS:
-		format_loops(at, buf, len);
-		break;
 	case KIND_PRIORITIES:
-		format_priorities(at, buf, len);
+	case KIND_PSP:
+		format_list(kind, at, buf, len);
 		break;
 	case KIND_ADDR:
 		snprintf(buf, len, "%s", sk_addr_str(at, addr));
@@ -184,25 +207,9 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_PREFIX:
 	case KIND_HOST:
 	case KIND_RANGE:
-		snprintf(buf, len, "%s/%u", sk_addr_str(&p->addr, addr), p->len);
+		format_prefix(at, buf, len);
 		break;
-	case KIND_PSP:
-		format_psps(*(const uint16_t *)at, buf, len);
-		break;
-	case KIND_BOOL:
-	case KIND_TEXT:
-	case KIND_IDLE:
-	case KIND_CC:
-	case KIND_RUE:
-	case KIND_ORDERING:
-	case KIND_ERRORS:
-	case KIND_ORDERING_CHOICE:
-	case KIND_ERRORS_CHOICE:
-	case KIND_FLOWS:
-	case KIND_DELAY:
-	case KIND_LEVEL:
-	case KIND_SOURCE:
+	default:
 		snprintf(buf, len, "%s", format_text(kind, at));
-		break;
 	}
 }
