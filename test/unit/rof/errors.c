@@ -144,6 +144,33 @@ wrong_local(enum fault f)
 }
 
 static void
+wrong_send(enum fault f)
+{
+	struct end *a = &p.e[0], *b = &p.e[1];
+
+	switch (f) {
+	case TOO_LONG:
+		end_recv_at(b, 1, BAD, LEN - 1);
+		end_msg(a, RD_SEND, 1, BAD, LEN);
+		return;
+	case TOO_LONG_BY_PACKETS:
+		end_recv_at(b, 1, BAD, 1500);
+		end_msg(a, RD_SEND_IMM, 1, BAD, BIG);
+		return;
+	case RECEIVE_LKEY:
+		end_recv_at(b, 1, BAD, LEN)->sge[0].lkey ^= 1;
+		end_msg(a, RD_SEND, 1, BAD, LEN);
+		return;
+	case CANNOT_INVALIDATE:
+		end_recv_at(b, 1, BAD, LEN);
+		end_msg(a, RD_SEND_INV, 1, BAD, LEN)->imm = foreign.stag;
+		return;
+	default:
+		wrong_local(f);
+	}
+}
+
+static void
 wrong(enum fault f)
 {
 	struct end *a = &p.e[0], *b = &p.e[1];
@@ -188,24 +215,8 @@ wrong(enum fault f)
 		read_only.access = 31;
 		wrong_to(RD_WRITE_IMM, &read_only, -1024, 1500);
 		return;
-	case TOO_LONG:
-		end_recv_at(b, 1, BAD, LEN - 1);
-		end_msg(a, RD_SEND, 1, BAD, LEN);
-		return;
-	case TOO_LONG_BY_PACKETS:
-		end_recv_at(b, 1, BAD, 1500);
-		end_msg(a, RD_SEND_IMM, 1, BAD, BIG);
-		return;
-	case RECEIVE_LKEY:
-		end_recv_at(b, 1, BAD, LEN)->sge[0].lkey ^= 1;
-		end_msg(a, RD_SEND, 1, BAD, LEN);
-		return;
-	case CANNOT_INVALIDATE:
-		end_recv_at(b, 1, BAD, LEN);
-		end_msg(a, RD_SEND_INV, 1, BAD, LEN)->imm = foreign.stag;
-		return;
 	default:
-		wrong_local(f);
+		wrong_send(f);
 	}
 }
 
