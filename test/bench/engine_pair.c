@@ -626,81 +626,118 @@ show_counter(void *arg, const char *layer, const char *name, enum sk_severity se
 		printf("  side %d: %s %s %lu\n", *(int *)arg, layer, name, value);
 }
 
+/* The modes: what the main lcore runs, and what the other lcore runs unless one thread does all. */
+static const struct mode {
+	const char *name;
+	void (*run)(void);
+	lcore_function_t *other;
+	bool solo;
+} modes[] = {
+	{"lat", run_lat, echo, false},
+	{"rate", run_rate, serve, false},
+	{"floor", run_floor, floor_echo, false},
+	{"solo", run_rate, NULL, true},
+	{"sololat", run_sololat, NULL, true},
+	{"turns", run_turns, NULL, true},
+	{"idle", run_idle, NULL, true},
+	{"connect", run_connect, NULL, true},
+};
+
+static const struct mode *
+mode_of(const char *name)
+{
+	for (size_t i = 0; i < SK_ARRAY_LEN(modes); i++)
+		if (strcmp(modes[i].name, name) == 0)
+			return &modes[i];
+	return NULL;
+}
+
+/* Reads the arguments behind the mode: `argv` ends with NULL. */
+static void
+arguments(char **argv)
+{
+	unsigned *const numbers[] = {&size, &mtu, &depth, &idle_qps};
+
+	for (size_t i = 0; i < SK_ARRAY_LEN(numbers); i++) {
+		if (*argv == NULL)
+			return;
+		*numbers[i] = (unsigned)atoi(*argv++);
+	}
+	if (*argv == NULL)
+		return;
+	pong = strcmp(*argv, "pong") == 0;
+	if (!pong && strcmp(*argv, "write") != 0)
+		op = strcmp(*argv, "read") == 0 ? RD_READ : RD_FETCH_ADD;
+	if (*++argv == NULL)
+		return;
+	if (strcmp(*argv, "falcon") == 0)
+		transport = SAKER_FALCON;
+	if (*++argv != NULL)
+		solo_ns = strtoull(*argv, NULL, 10) * 1000000;
+}
+
+/* Starts both sides, and connects the QPs of the mode. The virtual clock begins behind that, except
+ * for "connect", which measures it. */
+static void
+start_sides(const struct mode *m)
+{
+	uint16_t port[2];
+
+	make_ports("wire", port);
+	side[0].port = port[0];
+	side[1].port = port[1];
+	start_side(0);
+	start_side(1);
+	solo = m->run == run_connect;
+	rounds = m->run == run_turns;
+	if (rounds)
+		make_round();
+	for (unsigned i = 0; i < idle_qps && !solo && !rounds; i++)
+		connect_sides(16);
+	if (!solo)
+		connect_sides(pong ? SK_MAX(depth, 256u) : depth);
+	solo = m->solo;
+}
+
+static void
+show_sides(void)
+{
+	struct eng_totals t;
+
+	eng_totals(side[0].e, &t);
+	printf("%u QPs; an idle one: %zu private and %zu shared bytes\n", t.qps,
+		t.private_bytes_per_qp, t.shared_bytes_per_qp);
+	for (int i = 0; i < 2; i++)
+		eng_counters(side[i].e, show_counter, &i);
+}
+
 int
 main(int argc, char **argv)
 {
 	int n = rte_eal_init(argc, argv);
-	const char *mode;
-	lcore_function_t *other = serve;
-	void (*run)(void) = run_rate;
-	uint16_t port[2];
+	const struct mode *m;
 
 	if (n < 0 || n + 1 >= argc || rte_lcore_count() < 2)
 		return 1;
-	mode = argv[n + 1];
-	if (n + 2 < argc)
-		size = (unsigned)atoi(argv[n + 2]);
-	if (n + 3 < argc)
-		mtu = (unsigned)atoi(argv[n + 3]);
-	if (n + 4 < argc)
-		depth = (unsigned)atoi(argv[n + 4]);
-	if (n + 5 < argc)
-		idle_qps = (unsigned)atoi(argv[n + 5]);
-	pong = n + 6 < argc && strcmp(argv[n + 6], "pong") == 0;
-	if (n + 6 < argc && !pong && strcmp(argv[n + 6], "write") != 0)
-		op = strcmp(argv[n + 6], "read") == 0 ? RD_READ : RD_FETCH_ADD;
-	if (n + 7 < argc && strcmp(argv[n + 7], "falcon") == 0)
-		transport = SAKER_FALCON;
-	if (n + 8 < argc)
-		solo_ns = strtoull(argv[n + 8], NULL, 10) * 1000000;
+	m = mode_of(argv[n + 1]);
+	if (m == NULL) {
+		fprintf(stderr, "no mode '%s'\n", argv[n + 1]);
+		return 1;
+	}
+	arguments(argv + n + 2);
 	sk_hist_init(&hist);
-	if (strcmp(mode, "floor") == 0) {
+	if (m->run == run_floor)
 		start_floor();
-		other = floor_echo;
-		run = run_floor;
-	} else {
-		make_ports("wire", port);
-		side[0].port = port[0];
-		side[1].port = port[1];
-		start_side(0);
-		start_side(1);
-		solo = strcmp(mode, "connect") == 0;
-		rounds = strcmp(mode, "turns") == 0;
-		if (rounds)
-			make_round();
-		for (unsigned i = 0; i < idle_qps && !solo && !rounds; i++)
-			connect_sides(16);
-		if (!solo)
-			connect_sides(pong ? SK_MAX(depth, 256u) : depth);
-		if (solo)
-			run = run_connect;
-		solo |= strncmp(mode, "solo", 4) == 0 || strcmp(mode, "idle") == 0 || rounds;
-		if (rounds)
-			run = run_turns;
-		if (solo && pong)
-			run = run_pong;
-		if (strcmp(mode, "sololat") == 0)
-			run = run_sololat;
-		if (strcmp(mode, "idle") == 0)
-			run = run_idle;
-		if (strcmp(mode, "lat") == 0) {
-			other = echo;
-			run = run_lat;
-		}
-	}
-	if (!solo)
-		rte_eal_remote_launch(other, NULL, rte_get_next_lcore(-1, 1, 0));
-	run();
+	else
+		start_sides(m);
+	if (m->other != NULL)
+		rte_eal_remote_launch(m->other, NULL, rte_get_next_lcore(-1, 1, 0));
+	if (m->run == run_rate && solo && pong)
+		run_pong();
+	else
+		m->run();
 	rte_eal_mp_wait_lcore();
-	if (side[0].e != NULL) {
-		struct eng_totals t;
-
-		eng_totals(side[0].e, &t);
-		printf("%u QPs; an idle one: %zu private and %zu shared bytes\n", t.qps,
-			t.private_bytes_per_qp, t.shared_bytes_per_qp);
-	}
-	for (int i = 0; i < 2; i++)
-		if (side[i].e != NULL)
-			eng_counters(side[i].e, show_counter, &i);
+	if (m->run != run_floor)
+		show_sides();
 	return 0;
 }
