@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 #include <rte_log.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,30 +61,49 @@ saker_runs(const char *text)
 
 /* ---- The end of a failed start ---- */
 
-static unsigned tended; /* atomic: calls of gw_tend() */
+static struct {
+	pthread_t thread; /* which tends the machines */
+	bool runs, joined;
+} tends;
 static unsigned destroyed;
 
-void __real_gw_tend(struct gw *g, uint64_t now);
-void __wrap_gw_tend(struct gw *g, uint64_t now);
+int __real_rte_ctrl_thread_create(pthread_t *thread, const char *name, const pthread_attr_t *attr,
+	void *(*run)(void *), void *arg);
+int __wrap_rte_ctrl_thread_create(pthread_t *thread, const char *name, const pthread_attr_t *attr,
+	void *(*run)(void *), void *arg);
+int __real_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result);
 void __real_eng_destroy(struct eng *e);
 void __wrap_eng_destroy(struct eng *e);
 
-void
-__wrap_gw_tend(struct gw *g, uint64_t now)
+int
+__wrap_rte_ctrl_thread_create(pthread_t *thread, const char *name, const pthread_attr_t *attr,
+	void *(*run)(void *), void *arg)
 {
-	__atomic_fetch_add(&tended, 1, __ATOMIC_RELAXED);
-	__real_gw_tend(g, now);
+	int rc = __real_rte_ctrl_thread_create(thread, name, attr, run, arg);
+
+	if (rc == 0 && strcmp(name, "saker-vms") == 0) {
+		tends.thread = *thread;
+		tends.runs = true;
+	}
+	return rc;
 }
 
-/* Waits for many times the interval of gw_tend(), in which its thread must not call it. */
+int
+__wrap_pthread_join(pthread_t thread, void **result)
+{
+	int rc = __real_pthread_join(thread, result);
+
+	if (rc == 0 && tends.runs && pthread_equal(thread, tends.thread))
+		tends.joined = true;
+	return rc;
+}
+
 void
 __wrap_eng_destroy(struct eng *e)
 {
-	unsigned before = __atomic_load_n(&tended, __ATOMIC_RELAXED);
-
-	usleep(200000);
-	cr_expect_eq(__atomic_load_n(&tended, __ATOMIC_RELAXED), before,
-		"a thread tends the machines while the engine is freed");
+	cr_expect_eq(
+		tends.joined, tends.runs, "a thread tends the machines while the engine is freed");
 	destroyed++;
 	__real_eng_destroy(e);
 }
@@ -93,6 +113,7 @@ Test(app_launcher, a_failed_start_ends_the_thread_of_the_gateway_before_the_engi
 	cr_assert_eq(saker_runs("[saker]\ncontrol-group = saker-no-such-group\n"
 				"[gateway]\nenabled = yes\n"),
 		EXIT_FAILURE);
+	cr_assert(tends.runs, "no thread tends the machines");
 	cr_assert_eq(destroyed, 1, "the host's engine");
 }
 
