@@ -75,8 +75,18 @@ Test(cm_event, what_waits_about_an_id_goes_with_it)
 
 static struct {
 	struct rdma_cm_id *id;
-	int done;
+	int done, waits; /* atomic; waits: calls of pthread_cond_wait() */
 } ending;
+
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+
+int
+__wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	__atomic_fetch_add(&ending.waits, 1, __ATOMIC_RELEASE);
+	return __real_pthread_cond_wait(cond, mutex);
+}
 
 static void *
 end_id(void *arg)
@@ -86,7 +96,7 @@ end_id(void *arg)
 	return NULL;
 }
 
-Test(cm_event, destroying_an_id_waits_for_the_acknowledgement_of_its_events)
+Test(cm_event, destroying_an_id_waits_for_the_acknowledgement_of_its_events, .timeout = 60)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_cm_event *ev;
@@ -95,8 +105,9 @@ Test(cm_event, destroying_an_id_waits_for_the_acknowledgement_of_its_events)
 	ending.id = resolving(ch);
 	ev = fake_next(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	pthread_create(&t, NULL, end_id, NULL);
-	usleep(20000);
-	/* The call cannot have returned, however long the sleep took. */
+	while (__atomic_load_n(&ending.waits, __ATOMIC_ACQUIRE) == 0 &&
+		__atomic_load_n(&ending.done, __ATOMIC_ACQUIRE) == 0)
+		usleep(100);
 	cr_assert_eq(__atomic_load_n(&ending.done, __ATOMIC_ACQUIRE), 0);
 	cr_assert_eq(ev->id, ending.id);
 	rdma_ack_cm_event(ev);
