@@ -56,20 +56,31 @@ Test(base_listen, the_file_has_the_group_and_the_mode_of_the_configuration)
 	cr_assert_eq(st.st_mode & 07777, 0606);
 	cr_assert_eq(st.st_gid, getegid());
 	close(fd);
-	umask(0);
-	if (geteuid() == 0) {
-		fd = sk_listen(path, SOCK_SEQPACKET, "daemon", 0640, err, sizeof(err));
-		cr_assert_geq(fd, 0, "%s", err);
-		cr_assert_eq(stat(path, &st), 0);
-		cr_assert_eq(st.st_mode & 07777, 0640);
-		cr_assert_eq(st.st_gid, 1, "the group daemon");
-		close(fd);
-		fd = sk_listen(path, SOCK_SEQPACKET, "4711", 0660, err, sizeof(err));
-		cr_assert_geq(fd, 0, "%s", err);
-		cr_assert_eq(stat(path, &st), 0);
-		cr_assert_eq(st.st_gid, 4711);
-		close(fd);
-	}
+	umask(umask_before);
+	unlink(path);
+}
+
+Test(base_listen, the_group_is_a_name_or_a_number)
+{
+	struct stat st;
+	char err[256], path[64];
+	mode_t umask_before = umask(0);
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root gives a file to a group without being its member");
+	snprintf(path, sizeof(path), "/tmp/saker-group-%d.sock", getpid());
+	fd = sk_listen(path, SOCK_SEQPACKET, "daemon", 0640, err, sizeof(err));
+	cr_assert_geq(fd, 0, "%s", err);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_mode & 07777, 0640);
+	cr_assert_eq(st.st_gid, 1, "the group daemon");
+	close(fd);
+	fd = sk_listen(path, SOCK_SEQPACKET, "4711", 0660, err, sizeof(err));
+	cr_assert_geq(fd, 0, "%s", err);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_gid, 4711);
+	close(fd);
 	umask(umask_before);
 	unlink(path);
 }
