@@ -467,6 +467,7 @@ Test(rsocket, a_write_goes_to_the_offset_of_the_mapping_of_the_peer)
 	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
 	cr_assert_eq(rread(fds[1], &c, 1), 1);
 	cr_assert_eq(riowrite(fds[1], bytes, 1, 1000, 0), (size_t)-1);
+	cr_assert_eq(rsf.writes, (sizeof(bytes) + RS_SLOT - 1) / RS_SLOT, "no refused write");
 }
 
 Test(rsocket, a_mapping_may_end_after_its_connection)
