@@ -34,8 +34,7 @@ struct peer {
 	struct lone *x;
 	struct rofx_agreed terms;
 	struct raw_qp qp;
-	int fd; /* the exchange's TCP connection */
-	bool established;
+	int fd;                         /* the exchange's TCP connection */
 	uint32_t asked, data, answered; /* requests sent, Pull Data in order, requests received */
 	uint32_t again;                 /* the request that is repeated next */
 	uint32_t stamp;                 /* of the last packet with data, in ticks */
@@ -252,7 +251,6 @@ peer_join(struct peer *q, uint32_t cid)
 	}
 	if (rc == -ECONNREFUSED)
 		fprintf(stderr, "the exchange: %s\n", rofx_reasons.reasons[lone_why(q->x)].help);
-	q->established = rc == 1;
 	return rc == 0 ? -ETIMEDOUT : rc < 0 ? rc : 0;
 }
 

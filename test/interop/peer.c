@@ -32,7 +32,6 @@ peer_setup(struct peer *p, uint32_t buf_len)
 	};
 	int rc;
 
-	p->buf_len = buf_len;
 	p->buf = saker_alloc(p->s, buf_len);
 	if (p->buf == NULL)
 		return peer_fail("saker_alloc", -12);

@@ -19,8 +19,6 @@ struct peer {
 	struct saker_qp *qp;
 	struct saker_listener *listener;
 	uint8_t *buf;
-	uint32_t buf_len;
-	bool disconnected;
 	struct saker_conn_param param;
 };
 

@@ -89,8 +89,8 @@ struct soak {
 	struct saker_listener *listener;
 	struct link link[LINKS];
 	uint64_t rng, serial, moved, count[KINDS];
-	uint64_t progress;                /* eng_clock() at the last progress */
-	unsigned deaths, detected, noise; /* noise: how often corruption was switched */
+	uint64_t progress;      /* eng_clock() at the last progress */
+	unsigned deaths, noise; /* noise: how often corruption was switched */
 	bool corrupting;
 	int failed;
 };

@@ -156,7 +156,6 @@ serve(struct mini *m, struct mini_qp *qp)
 		c->opcode = opcode;
 		c->status = RD_SUCCESS;
 		shm_prod_push(&cq->ring);
-		qp->done++;
 	}
 	need(e == NULL, "a completion queue is full");
 	cq->pending |= shm_arm_fire(&cq->shared->arm, false);

@@ -24,7 +24,6 @@ struct mini {
 		struct shm_qp *shared;
 		struct shm_take sq;
 		uint32_t cq; /* index of the CQ */
-		uint64_t done;
 	} qp[MINI_OBJS];
 	struct mini_cq {
 		struct shm_cq *shared;

@@ -138,7 +138,6 @@ tcp_in(struct raw_conn *c, const struct wire_pkt *pkt, const uint8_t *data)
 		c->up = c->up || (t->flags & TCP_ACK);
 		return;
 	}
-	c->snd_una = t->ack;
 	c->up = true;
 	if (len == 0 && !(t->flags & TCP_FIN))
 		return;
@@ -239,7 +238,7 @@ conn_init(struct raw_switch *sw, struct raw_conn *c)
 {
 	memset(c, 0, offsetof(struct raw_conn, stream));
 	c->sw = sw;
-	c->snd_nxt = c->snd_una = ISN;
+	c->snd_nxt = ISN;
 	c->next = sw->conns;
 	sw->conns = c;
 }

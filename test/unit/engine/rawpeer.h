@@ -35,7 +35,7 @@ struct raw_conn {
 	struct raw_switch *sw;
 	struct raw_conn *next;
 	uint16_t lport, rport;
-	uint32_t snd_nxt, snd_una, rcv_nxt;
+	uint32_t snd_nxt, rcv_nxt;
 	bool up, fin_in, fin_out, rst;
 	uint32_t got, taken; /* bytes in `stream`: received; read by the test */
 	uint8_t stream[RAW_STREAM];

@@ -228,7 +228,6 @@ event(void *ctx, struct fa_conn *c, enum fa_event ev)
 	struct duo_end *e = ctx;
 
 	e->dead |= ev == FA_EV_DEAD;
-	e->xoffs += ev == FA_EV_XOFF;
 }
 
 static int

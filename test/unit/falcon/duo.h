@@ -38,7 +38,7 @@ struct duo_end {
 	bool any_taken, refusing, busy, dead;
 	struct duo_later *later; /* [duo.rsns] */
 	uint32_t laters;
-	uint32_t rnrs, refusals, xoffs;
+	uint32_t rnrs, refusals;
 };
 
 struct duo {

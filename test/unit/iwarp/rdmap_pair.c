@@ -61,7 +61,6 @@ send_rec(void *ctx, struct iw_qp *q, struct tcp_rec *rec)
 	}
 	memcpy(e->wire + e->wire_len, rec->data, rec->len);
 	e->wire_len += rec->len;
-	e->unreturned += rec->len;
 	e->records++;
 	e->longest_record = SK_MAX(e->longest_record, rec->len);
 	rec_put(ctx, rec);

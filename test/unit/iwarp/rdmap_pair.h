@@ -30,7 +30,6 @@ struct end {
 	size_t wire_len, wire_cap;
 	unsigned records;
 	uint32_t longest_record;
-	uint64_t unreturned; /* bytes that iw_space() has not returned yet */
 
 	/* Calls of rec_get and of send that will fail. */
 	unsigned refuse_rec, refuse_send;

@@ -19,7 +19,7 @@ struct side {
 	struct tcp_conn *c;
 	uint64_t want, sent, got;
 	uint32_t rec;
-	bool connected, peer_fin, closed, random_close;
+	bool connected, peer_fin, closed;
 	int reason;
 };
 

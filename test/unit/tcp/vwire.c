@@ -100,11 +100,8 @@ wire_send(
 	struct vwire *w = e->w;
 	struct vw_packet *p = packet(e, t, data, len), *copy;
 
-	e->segs_out++;
-	e->bytes_out += len;
 	MUST(p->hdr_len + len + ip_len(w) <= (w->p.mtu ? w->p.mtu : 1500));
 	if (e->hooks.segment != NULL && !e->hooks.segment(e, t, data, len, ecn)) {
-		e->lost++;
 		packet_free(p);
 		return;
 	}
@@ -116,7 +113,6 @@ wire_send(
 		return;
 	}
 	if (vw_chance(w, w->p.loss) || !queue(e, p, ecn)) {
-		e->lost++;
 		packet_free(p);
 		return;
 	}

@@ -67,7 +67,7 @@ struct vw_end {
 	unsigned nconns;
 	uint64_t link_free;   /* time when the rate limit has sent all waiting bytes */
 	int64_t recs, slices; /* not freed yet */
-	uint64_t segs_out, bytes_out, lost, gso_out;
+	uint64_t gso_out;
 };
 
 struct vw_packet {
