@@ -16,23 +16,14 @@
 # Environment, with defaults: GOODPUT_MBPS (2000), GOODPUT_DELAY_US (25, each way), GOODPUT_ROUNDS
 # (5), GOODPUT_MS (1000, for each run), and GOODPUT_RUN, words before the program, such as "chrt -f
 # 50".
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-cd "$here/../.." || exit 1
-. test/packages.sh
-build=${SAKER_BUILD:-build}
+. "$(dirname "$0")/../interop/perf.inc"
 out=${1:-$build/goodput}
 mbps=${GOODPUT_MBPS:-2000} delay=${GOODPUT_DELAY_US:-25}
 rounds=${GOODPUT_ROUNDS:-5} ms=${GOODPUT_MS:-1000}
 losses="0 0.1 1 2 5" # percent
 counts="1 8"
-[ -x "$build/app/saker-perf" ] || { echo "$build/app/saker-perf is not built"; exit 1; }
 mkdir -p "$out" || exit 1
-memory=(--in-memory)
-reserve_hugepages 256 || memory=(--no-huge --no-shconf -m 1024)
-work=$(mktemp -d /tmp/saker-goodput.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
+take_memory 256
 
 # run TRANSPORT CONNECTIONS PERCENT SEED: prints Gb/s.
 run() {
@@ -92,4 +83,4 @@ sort -k1,1 -k2,2n -k3,3n -k4,4n "$work/all" | awk '
 } >"$out/goodput.md"
 cat "$out/goodput.md"
 command -v gnuplot >/dev/null && gnuplot -e "data='$out/goodput.dat'; picture='$out/goodput.png'" \
-    -e "link='$mbps Mb/s, $delay us each way'" "$here/goodput.gp"
+    -e "link='$mbps Mb/s, $delay us each way'" test/bench/goodput.gp

@@ -307,7 +307,6 @@ only_the_victim() {
 # ---- Rounds ----
 
 quotient() { awk "BEGIN { printf \"%.3f\\n\", $1 / ($2) }"; } # quotient A B
-median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] + 0 }'; }
 holds() { awk "BEGIN { exit !($1) }"; } # holds CONDITION
 
 # window WHAT: orders the victim to measure, again (at most four times) while others of this machine

@@ -21,9 +21,9 @@ printf '[saker]\nidle = sleep\nsleep-after = 0\n' >"$work/saker.ini"
 "$build/app/saker" --lcores 0@0 --no-pci "${memory[@]}" --file-prefix "vlat$$" --vdev net_ring0 -- \
     --socket "$work/s.sock" --address 0=10.6.0.1/24 --config "$work/saker.ini" \
     >"$work/saker.log" 2>&1 &
-pids+=($!)
+pid[saker]=$!
 until_true 30 test -S "$work/s.sock" || fail "saker does not start"
-chrt -f -p 1 "${pids[0]}" || fail "saker gets no priority: only root may set it"
+chrt -f -p 1 "${pid[saker]}" || fail "saker gets no priority: only root may set it"
 
 listens() {
     local info

@@ -32,11 +32,6 @@ node uverbs-sakerf0
 
 clients() { telemetry "$1" /saker/info | jq .clients; }
 wire_bytes() { control a -j show port stats 0 | jq '.ports[0] | .rx_bytes + .tx_bytes'; }
-both_free() { nobody a && nobody b; }
-clean() {
-    until_true 60 both_free ||
-        fail "$1 leaves objects behind: $(telemetry a /saker/info) $(telemetry b /saker/info)"
-}
 # crossed NAME LEAST COMMAND...: runs the command, which must pass at least so many bytes over the
 # wire.
 crossed() {
@@ -47,7 +42,7 @@ crossed() {
     passes "$name" 150
     before=$(($(wire_bytes) - before))
     [ "$before" -ge "$least" ] || fail "$name: $before bytes crossed the wire, and not $least"
-    clean "$name"
+    clean a b
     echo "ok    falcon $title $name: $before bytes on the wire ($((SECONDS - begin)) s)"
 }
 
@@ -165,7 +160,7 @@ part_killed() {
     ends job-ends 60
     log_says job-ends "PID.*RUNNING AT rank1" && log_says job-ends "EXIT CODE: 9" ||
         fail "mpiexec does not report the rank that was killed"
-    clean job-ends
+    clean a b
     echo "ok    falcon MPICH, a rank killed: the launcher ends the job, and nothing is left"
 
     begin_orphans orphans -disable-auto-cleanup
@@ -174,7 +169,7 @@ part_killed() {
     until_true 60 three_told || fail "a rank that sends to a dead one gets no error"
     kill "${pid[orphans]}"
     ends orphans 30
-    clean orphans
+    clean a b
     echo "ok    falcon MPICH, a rank killed: three ranks that send to it get an error"
 }
 

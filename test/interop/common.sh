@@ -1,42 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Sourced by the scripts beside it. They then stand in the project's folder. A script's processes
-# end with it, by process id, and so does $work, the folder of what it writes.
+# Sourced by the scripts beside it. They then stand in the project's folder, and have the functions
+# of base.inc, too.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-. test/packages.sh
-build=${SAKER_BUILD:-build}
+. test/interop/base.inc
 interop=$build/test/interop
-work=$(mktemp -d /tmp/saker-test.XXXXXX)
-declare -A pid=()
-
-say() { echo "== $*"; }
-skip() { echo "$*"; exit 77; }
-fail() {
-    local log
-    # A reader sees the last lines: the logs that were written last, and the reason.
-    find "$work" -maxdepth 1 -name "*.log" -size +0 -printf "%T@ %p\n" | sort -n | tail -n 8 |
-        while read -r _ log; do
-            echo "--- $(basename "$log")"
-            tail -n 10 "$log"
-        done
-    echo "FAIL: $*"
-    exit 1
-}
-
-end_all() {
-    local p
-    for p in "${pid[@]}"; do kill "$p" 2>/dev/null; done
-    for p in "${pid[@]}"; do
-        for _ in $(seq 100); do kill -0 "$p" 2>/dev/null || break; sleep 0.05; done
-        kill -9 "$p" 2>/dev/null
-        wait "$p" 2>/dev/null
-    done
-    rm -rf "$work"
-}
-trap end_all EXIT
-trap 'exit 1' INT TERM
 
 [ -x "$build/app/saker" ] || [ -x "$interop/soak" ] || fail "$build is not built"
 
@@ -46,18 +16,6 @@ start() {
     shift
     "$@" >"$work/$name.log" 2>&1 &
     pid[$name]=$!
-}
-
-# until_true SECONDS COMMAND...: repeats the command until it succeeds. The bound is generous: a
-# script reaches it only when something is broken. It counts naps, and not the clock, which goes on
-# while the whole machine stands still.
-until_true() {
-    local naps=$((20 * $1))
-    shift
-    until "$@"; do
-        [ $((naps--)) -gt 0 ] || return 1
-        sleep 0.05
-    done
 }
 
 is_running() { kill -0 "${pid[$1]}" 2>/dev/null; }
@@ -109,12 +67,6 @@ no_reports() {
 }
 passes() { ends "$1" "$2" || fail "$1 failed with status $?"; no_reports "$1"; }
 
-# Memory for the sakers of a test: huge pages where the machine has them.
-memory=(--in-memory)
-take_memory() { # take_memory PAGES
-    reserve_hugepages "$1" || memory=(--no-huge --no-shconf -m 512)
-}
-
 # saker NAME CPU VDEV... -- OPTIONS...: starts a saker and waits until it accepts clients.
 saker() {
     local name=$1 cpus=$2 vdevs=()
@@ -156,9 +108,24 @@ telemetry() {
 control() { "$build/app/sakerctl" --socket "$work/$1.control" "${@:2}"; }
 # of_machine NAME FILTER: applies jq's filter to what the saker "host" shows about a machine.
 of_machine() { control host -j show vms | jq -r ".machines[] | select(.machine == \"$1\") | $2"; }
-# listens NAME: succeeds when the saker has a listener. nobody NAME: when it has no client's object.
+# counter NAME COUNTER: prints a counter of the engine.
+counter() { telemetry "$1" /saker/counters | jq ".eng.$2"; }
+# listens NAME: succeeds when the saker has a listener.
 listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
-nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }
+# left NAME: prints the number of clients and of their objects. clean NAME...: waits until each of
+# the sakers has none. saker promises two seconds; the bound only finds what stays for ever.
+left() {
+    telemetry "$1" /saker/info |
+        jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions'
+}
+nothing_left() { [ "$(left "$1")" = 0 ]; }
+clean() {
+    local s
+    for s in "$@"; do
+        until_true 60 nothing_left "$s" ||
+            fail "objects are left at saker $s: $(telemetry "$s" /saker/info)"
+    done
+}
 
 # ---- Verbs programs between two sakers ----
 

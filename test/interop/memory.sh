@@ -11,12 +11,6 @@ available=$(awk '/^MemAvailable/ {print int($2 / 1024)}' /proc/meminfo)
 [ "$available" -ge 2500 ] || skip "the test needs 2500 MiB of memory, $available MiB are free"
 take_memory 256
 
-left() {
-    telemetry a /saker/info | jq '.clients + .qps + .cqs + .mrs + .pds + .listeners + .regions'
-}
-nothing_left() { [ "$(left)" = 0 ]; }
-clean() { until_true 60 nothing_left || fail "objects are left: $(telemetry a /saker/info)"; }
-
 saker a 0@0 net_ring0 -- --address 0=10.5.0.1/24
 for way in "full 1024" "user 128" "signal 128"; do
     size=${way#* } way=${way% *}
@@ -24,7 +18,7 @@ for way in "full 1024" "user 128" "signal 128"; do
     SAKER_MOVE=$way start "$way" "$interop/memory" "$work/a.sock" 10.5.0.1 "$size"
     passes "$way" 600
     cat "$work/$way.log"
-    clean
+    clean a
 done
 
 say "a user without privileges"
@@ -34,7 +28,7 @@ start nobody setpriv --reuid 65534 --regid 65534 --clear-groups \
     "$(realpath "$interop/memory")" "$work/a.sock" 10.5.0.1 128
 passes nobody 600
 cat "$work/nobody.log"
-clean
+clean a
 
 say "killed with a gibibyte registered"
 before=$(awk '/^Shmem:/ {print int($2 / 1024)}' /proc/meminfo)
@@ -42,7 +36,7 @@ start held "$interop/memory" "$work/a.sock" 10.5.0.1 1024 hold
 until_true 60 log_says held "^held" || fail "the program registers nothing"
 held=$(awk '/^Shmem:/ {print int($2 / 1024)}' /proc/meminfo)
 { kill -KILL "${pid[held]}"; ends held 10; } 2>/dev/null
-clean
+clean a
 freed() { [ "$(awk '/^Shmem:/ {print int($2 / 1024)}' /proc/meminfo)" -lt $((held - 900)) ]; }
 until_true 20 freed ||
     fail "its memory is not free: $before MiB shared before, $held while the program lived"

@@ -82,13 +82,12 @@ apart() {
     perf "$name-in" --lcores 0@0 "${first[@]}" -- --listen --address 10.9.0.1/24 --verify \
         --iters $iters "$@" &
     server=$!
-    pids=("$server")
+    pid[server]=$server
     until_true 30 listens "$name-in" $server || fail "$name: the accepting end does not listen"
     perf "$name-out" --lcores 0@1 "${second[@]}" -- --connect 10.9.0.1 --address 10.9.0.2/24 \
         --verify --iters $iters "$@" || fail "$name: the connecting end failed"
     wait $server || fail "$name: the accepting end failed"
-    # shellcheck disable=SC2034 # finish() reads it
-    pids=()
+    unset "pid[server]"
     correct "$name-out" $iters
 }
 listens() {

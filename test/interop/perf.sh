@@ -10,7 +10,7 @@ program=$build/app/saker-perf
 "$build/app/saker" --lcores '0@(0,1)' --no-pci --no-huge --no-shconf -m 700 --no-telemetry \
     --file-prefix "skpp$$" --vdev net_ring0 -- --socket "$work/s.sock" \
     --idle yield --falcon yes --address 0=10.7.0.1/24 >"$work/saker.log" 2>&1 &
-pids+=($!)
+pid[saker]=$!
 until_true 60 test -S "$work/s.sock" || fail "saker does not start"
 
 # ends SERVER-OPTIONS... -- CLIENT-OPTIONS...: runs both ends. Their statuses are $served and $ran.
@@ -21,13 +21,14 @@ ends() {
     : >"$work/serve.log"
     timeout -k 5 120 "$program" --client "$work/s.sock" --listen "${server[@]}" \
         >"$work/serve.out" 2>"$work/serve.log" &
-    local pid=$!
+    pid[serve]=$!
     until_true 60 grep -q listening "$work/serve.log" || fail "saker-perf does not listen"
     timeout -k 5 120 "$program" --client "$work/s.sock" --connect 10.7.0.1 "$@" \
         >"$work/run.out" 2>"$work/run.log"
     ran=$?
-    wait $pid
+    wait "${pid[serve]}"
     served=$?
+    unset "pid[serve]"
 }
 good() { # good OPTIONS...: both ends run with them, and end well
     ends "$@" -- "$@" --quiet

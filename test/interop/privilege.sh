@@ -55,19 +55,7 @@ stop() {
         passes "$s" 60
     done
 }
-reply() { test/interop/telemetry.py "$run/dpdk/$1/dpdk_telemetry.v2" "$2"; }
-counter() { reply "$1" /saker/counters | jq ".eng.$2"; }
-left() {
-    reply "$1" /saker/info |
-        jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions'
-}
-nothing_left() { [ "$(left "$1")" = 0 ]; }
-clean() {
-    local s
-    for s in "$@"; do
-        until_true 60 nothing_left "$s" || fail "objects are left at saker $s"
-    done
-}
+telemetry() { test/interop/telemetry.py "$run/dpdk/$1/dpdk_telemetry.v2" "$2"; }
 
 # exchange SERVER CLIENT ADDRESS [LAUNCHER...]: messages of all kinds between two clients.
 exchange() {
@@ -121,7 +109,7 @@ exchange b a 10.5.0.2
 exchange a b 10.5.0.1
 exchange a a 10.5.0.1
 PEER_FALCON=1 exchange b a 10.5.0.2
-[ "$(reply a /saker/info | jq .clients)" != null ] || fail "no telemetry"
+[ "$(telemetry a /saker/info | jq .clients)" != null ] || fail "no telemetry"
 
 say "a client in a user namespace and a PID namespace of its own"
 exchange b a 10.5.0.2 unshare -U -p -f

@@ -48,7 +48,8 @@ both() {
     echo "ok    $name"
 }
 is_gone() { # is_gone NAME SAKER
-    until_true 10 nobody "$2" || fail "$1 leaves objects behind: $(telemetry "$2" /saker/info)"
+    until_true 10 nothing_left "$2" ||
+        fail "$1 leaves objects behind: $(telemetry "$2" /saker/info)"
 }
 
 both_of() { # as both, when an earlier attempt may have left objects behind

@@ -73,7 +73,7 @@ case_of() { # case_of NAME SIDE SERVER CLIENT
         [ $status != 0 ] && [[ $name == ib_* ]] || break
         too_early client || lacks_report client server || siw_gave_up "$2" || break
     done
-    until_true 20 nobody host || {
+    until_true 20 nothing_left host || {
         status=1
         echo "left behind: $(telemetry host /saker/info)" >>"$work/server.log"
     }

@@ -44,20 +44,6 @@ told() { # told NAME: the partner received its event, and every byte before that
 }
 
 value() { telemetry "$1" /saker/info | jq ".$2"; }
-counter() { telemetry "$1" /saker/counters | jq ".eng.$2"; }
-left() {
-    telemetry "$1" /saker/info |
-        jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions'
-}
-nothing_left() { [ "$(left "$1")" = 0 ]; }
-clean() {
-    local s
-    for s in "$@"; do
-        until_true 60 nothing_left "$s" ||
-            fail "objects are left at saker $s: $(telemetry "$s" /saker/info)"
-    done
-    echo "nothing is left behind"
-}
 # stop NAME...: ends sakers in order. Each removes its socket.
 stop() {
     local s
@@ -157,4 +143,5 @@ flat one split v6
 flat vlan jumbo
 leftovers=$(ls -d /var/run/dpdk/sktest$$*/*map* 2>/dev/null)
 [ -z "$leftovers" ] || fail "files are left: $leftovers"
+echo "nothing is left behind"
 echo PASS

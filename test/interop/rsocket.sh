@@ -38,7 +38,7 @@ stop() { # stop NAME: ends a server that does not end by itself
     gone "$1"
 }
 gone() {
-    until_true 20 nobody b && until_true 20 nobody a ||
+    until_true 20 nothing_left b && until_true 20 nothing_left a ||
         fail "$device $1 leaves objects behind: $(telemetry b /saker/info)"
     echo "ok    $device $1"
 }

@@ -37,19 +37,6 @@ perftest() {
 }
 
 value() { telemetry "$1" /saker/info | jq ".$2"; }
-left() {
-    telemetry "$1" /saker/info |
-        jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions'
-}
-nothing_left() { [ "$(left "$1")" = 0 ]; }
-# saker promises two seconds. This function only checks that nothing stays for ever.
-clean() {
-    local s
-    for s in a b; do
-        until_true 60 nothing_left $s ||
-            fail "objects are left at saker $s: $(telemetry $s /saker/info)"
-    done
-}
 has_qps() { [ "$(value "$1" qps)" -gt 0 ]; }
 # program_of NAME: prints the id of the program's process, which is timeout's child.
 program_of() { pgrep -P "${pid[$1]}"; }
@@ -113,7 +100,7 @@ over_cm() {
     at a "$interop/verbs_errors" 10.5.0.1 >"$work/errors.log" 2>&1 ||
         fail "verbs reports another error than its specification demands"
     grep -c "^ok" "$work/errors.log" | sed 's/$/ errors as verbs specifies them/'
-    clean
+    clean a b
     unset SAKER_DEVICE
 }
 part_iwarp() { over_cm saker0; }
@@ -141,7 +128,7 @@ part_moved() {
     pingpong srq ibv_srq_pingpong -n 100 -q 4 -c
     pingpong ud ibv_ud_pingpong -n 200 -s 1000
     pingpong xsrq ibv_xsrq_pingpong -n 100 -c 1
-    clean
+    clean a b
 }
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
@@ -159,13 +146,13 @@ killed_at_work() {
     until_true 60 has_qps a && until_true 60 has_qps b || fail "rping does not begin"
     kill -KILL "$(program_of rping.client)" || fail "no rping to kill"
     since=$(now_ms)
-    until_true 60 nothing_left a || fail "objects are left: $(telemetry a /saker/info)"
+    clean a
     since=$(($(now_ms) - since))
     ends rping.client 60 2>/dev/null
     ends rping.server 60
     log_says rping.server DISCONNECT ||
         fail "the peer of a killed program receives no disconnect event"
-    clean
+    clean a b
     echo "$SAKER_DEVICE: the peer was disconnected, nothing was left $since ms after the kill"
 }
 
@@ -184,7 +171,7 @@ killed_anywhere() {
             kill -KILL "$(program_of $program)" 2>/dev/null
             ends $program 60 2>/dev/null
         done
-        clean
+        clean a b
     done
     echo "$SAKER_DEVICE: killed at twelve points, nothing was left"
 }
@@ -209,7 +196,7 @@ part_repeated() {
         done
     done
     unset SAKER_DEVICE
-    clean
+    clean a b
     no_page_kept
 }
 
@@ -239,7 +226,7 @@ part_many() {
         echo "$SAKER_DEVICE: $(cat "$work/many.log")"
     done
     unset SAKER_DEVICE
-    clean
+    clean a b
 }
 
 parts=("$@")
