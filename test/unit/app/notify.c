@@ -52,7 +52,7 @@ Test(app_notify, a_path_and_an_abstract_name_are_reached)
 	hears(path);
 }
 
-Test(app_notify, nobody_is_told_where_nobody_listens)
+Test(app_notify, no_notification_is_sent_without_a_listener)
 {
 	char path[64], buf[8];
 	int fd;

@@ -10,7 +10,7 @@
 
 TestSuite(app_settings, .init = settings_setup, .fini = settings_teardown);
 
-Test(app_settings, nothing_said_means_the_engines_defaults)
+Test(app_settings, an_empty_configuration_means_the_engines_defaults)
 {
 	struct eng_config plain;
 
@@ -236,7 +236,7 @@ Test(app_settings, stages_spread_over_loops)
 	refused("--loops 33", "--loops 33 is not a number within 1..32");
 }
 
-Test(app_settings, what_is_printed_is_a_configuration_file_that_says_the_same)
+Test(app_settings, printed_settings_are_a_configuration_file_with_the_same_values)
 {
 	struct settings first;
 	FILE *f;

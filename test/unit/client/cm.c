@@ -88,7 +88,7 @@ Test(client_cm, a_program_need_not_wait_for_the_reply)
 	cr_assert_eq(saker_event(s, &ev), 0, "a success is no event");
 }
 
-Test(client_cm, a_refusal_for_which_nobody_waits_is_an_event)
+Test(client_cm, a_refusal_without_a_waiting_call_is_an_event)
 {
 	struct saker_event ev;
 
@@ -153,7 +153,7 @@ Test(client_cm, private_data_beyond_the_limit_is_refused_here)
 	cr_assert_eq(saker_connect(qp, NULL, &there, 1, &p), 0);
 }
 
-Test(client_cm, listen_tells_the_port_that_was_chosen)
+Test(client_cm, listen_reports_the_port_that_was_chosen)
 {
 	struct saker_listener *l;
 

@@ -165,7 +165,7 @@ Test(client_command, query_and_modify_name_the_handle)
 	cr_assert_eq(f.last.body.move.state, RD_QP_ERR);
 }
 
-Test(client_command, a_move_carries_all_that_the_program_says)
+Test(client_command, a_move_carries_all_that_the_program_requests)
 {
 	struct saker_qp *qp = make_qp(NULL);
 	struct saker_qp_move m = {.state = RD_QP_RTR,

@@ -32,7 +32,7 @@ teardown(void)
 
 TestSuite(client_cq, .init = setup, .fini = teardown);
 
-Test(client_cq, a_completion_says_what_the_engine_said)
+Test(client_cq, a_completion_has_the_fields_that_the_engine_wrote)
 {
 	struct rd_wc wc[2];
 
@@ -388,7 +388,7 @@ Test(client_cq, events_count_on_when_a_queue_has_grown)
 }
 
 /* Completions of two stages, of which an event has reported some. */
-Test(client_cq, a_poll_knows_what_no_event_has_reported)
+Test(client_cq, a_poll_finds_what_no_event_has_reported)
 {
 	uint64_t in[2] = {0, 0};
 	struct rd_wc wc[8];

@@ -453,7 +453,7 @@ Test(client_move, locked_memory_stays_locked)
 	same(p, 8 * PAGE);
 }
 
-Test(client_move, memory_unmapped_while_registered_harms_nobody)
+Test(client_move, memory_unmapped_while_registered_does_no_harm)
 {
 	uint8_t *p = private_memory(4 * PAGE), *q;
 	struct saker_mr *old = reg(p, 4 * PAGE), *mr;

@@ -70,7 +70,7 @@ write_wr(uint64_t id)
 	return wr;
 }
 
-Test(client_post, an_entry_says_what_the_request_said)
+Test(client_post, an_entry_has_the_fields_of_the_request)
 {
 	struct saker_wr wr = write_wr(0xfeedfacecafe);
 	struct shm_sqe e;
@@ -326,7 +326,7 @@ Test(client_post, a_burst_rings_once_and_again_only_when_the_engine_has_looked)
 	cr_assert_eq(f.qp[0].rung, 2);
 }
 
-Test(client_post, an_engine_whose_index_lies_gives_no_room_that_is_not_there)
+Test(client_post, an_engine_with_a_wrong_index_gives_no_room_that_is_not_there)
 {
 	struct saker_wr wr = write_wr(0);
 	struct shm_sqe e;
@@ -469,7 +469,7 @@ Test(client_post, a_lookup_of_a_datagram_queue_pair_changes_no_state)
 	cr_assert_eq(rung_by_receive(), 2, "nor does its success end one");
 }
 
-Test(client_post, a_shared_receive_queue_takes_from_anybody)
+Test(client_post, a_shared_receive_queue_takes_from_each_qp)
 {
 	struct saker_wr wr = {.wr_id = 5, .nsge = 1, .sge = sges};
 	struct saker_srq *srq;

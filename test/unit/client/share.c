@@ -285,7 +285,7 @@ Test(client_share, a_range_may_have_parts_of_several_kinds)
 	close(fd);
 }
 
-Test(client_share, a_truncated_object_is_refused_and_harms_nobody)
+Test(client_share, a_truncated_object_is_refused_and_does_no_harm)
 {
 	int fd = memfd_create("kind", 0);
 	struct saker_mr *mr;

@@ -54,7 +54,7 @@ Test(client_sock, the_socket_is_named_by_the_environment)
 	fake_sock_stop(&k);
 }
 
-Test(client_sock, nobody_there_is_said_with_the_path)
+Test(client_sock, a_missing_saker_is_reported_with_the_path)
 {
 	char path[300];
 

@@ -145,7 +145,7 @@ Test(command_server, a_line_without_end_is_refused)
 	finish();
 }
 
-Test(command_server, a_client_that_does_not_read_delays_nobody)
+Test(command_server, a_client_that_does_not_read_delays_no_other)
 {
 	int slow, fd;
 

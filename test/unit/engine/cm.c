@@ -463,7 +463,7 @@ Test(engine_cm, an_active_open_uses_the_transport_stage_of_its_loop)
 	finish();
 }
 
-Test(engine_cm, requests_nobody_answers_are_refused_in_time)
+Test(engine_cm, requests_without_an_answer_are_refused_in_time)
 {
 	struct shm_msg ev;
 	uint32_t conn;
@@ -510,7 +510,7 @@ Test(engine_cm, a_backlog_is_a_bound_and_a_peer_that_goes_leaves_it)
 	finish();
 }
 
-Test(engine_cm, a_listener_that_closes_refuses_those_who_wait)
+Test(engine_cm, a_listener_that_closes_refuses_waiting_requests)
 {
 	setup();
 	listen_at(7000);
@@ -532,7 +532,7 @@ speak_draft(struct eng_config *cfg)
 	cfg->mpa_fall_back = true;
 }
 
-Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
+Test(engine_cm, the_configuration_chooses_for_a_program_that_does_not_draft_5_1_2)
 {
 	static const uint8_t dialects[] = {
 		SHM_DIALECT_CONFIGURED, SHM_DIALECT_RFC7306, SHM_DIALECT_DRAFT};

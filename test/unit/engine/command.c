@@ -264,7 +264,7 @@ Test(engine_command, queues_beyond_the_limits)
 	cr_assert_eq(hand_do(&a, &m, SHM_QP_CREATE), 0);
 }
 
-Test(engine_command, a_qp_lies_within_the_heap_and_says_what_it_holds)
+Test(engine_command, a_qp_lies_within_the_heap_and_reports_its_depths)
 {
 	uint32_t pd = hand_pd(&a), cq = hand_cq(&a);
 	struct shm_msg m = hand_qp(&a, pd, cq);

@@ -139,7 +139,7 @@ Test(engine_falcon, a_reject_carries_its_private_data)
 	frig_stop();
 }
 
-Test(engine_falcon, nobody_listens_is_unreachable_and_may_be_tried_again)
+Test(engine_falcon, a_port_without_listener_is_unreachable_and_may_be_tried_again)
 {
 	struct saker_conn_param p = {0};
 
@@ -257,7 +257,7 @@ Test(engine_falcon, an_abortive_disconnect_reaches_both_sides)
 	frig_stop();
 }
 
-Test(engine_falcon, a_dead_clients_peer_is_told)
+Test(engine_falcon, the_peer_of_a_dead_client_receives_an_event)
 {
 	frig_start(NULL);
 	frig_connect();

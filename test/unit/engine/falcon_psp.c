@@ -76,7 +76,7 @@ Test(engine_falcon_psp, a_list_of_one_decides)
 	agree(GMAC128, GCM128 | GCM256 | GMAC128 | NONE, PSP_GMAC_128);
 }
 
-Test(engine_falcon_psp, nothing_only_if_both_lists_say_so)
+Test(engine_falcon_psp, no_encryption_only_if_both_lists_have_it)
 {
 	agree(GCM256 | NONE, GMAC128 | NONE, PSP_NO_CRYPTO);
 }
@@ -102,7 +102,7 @@ no_agreement(uint16_t first, uint16_t second)
 	frig_stop();
 }
 
-Test(engine_falcon_psp, nobody_goes_below_what_is_on_his_list)
+Test(engine_falcon_psp, no_side_uses_a_version_that_its_list_lacks)
 {
 	no_agreement(GCM256, GCM128 | GMAC256 | NONE);
 }

@@ -172,7 +172,7 @@ Test(engine_falcon_tunnel, the_mtu_counts_both_headers)
 	frig_stop();
 }
 
-Test(engine_falcon_tunnel, both_sides_must_want_it)
+Test(engine_falcon_tunnel, both_sides_must_have_it_configured)
 {
 	struct saker_conn_param p = {0};
 	struct saker_event ev;

@@ -274,7 +274,7 @@ short_patience(struct eng_config *cfg, int node)
 	cfg->falcon.patience_ns = 50000000;
 }
 
-Test(engine_falcon_ud, who_posts_before_there_is_a_connection_waits_and_loses_what_is_too_much)
+Test(engine_falcon_ud, requests_before_there_is_a_connection_wait_and_the_excess_is_lost)
 {
 	struct saker_qp *a, *b;
 	struct saker_ah *ah;
@@ -307,7 +307,7 @@ Test(engine_falcon_ud, who_posts_before_there_is_a_connection_waits_and_loses_wh
 	frig_stop();
 }
 
-Test(engine_falcon_ud, a_host_that_never_answers_holds_up_nobody_for_long)
+Test(engine_falcon_ud, a_host_that_never_answers_delays_others_for_a_short_time_only)
 {
 	struct saker_qp *a, *b;
 	struct saker_ah *ah;
@@ -760,7 +760,7 @@ question(struct saker_qp *qp, const char *text)
 	return frig_event(1, SAKER_EV_CONNECT_REQUEST);
 }
 
-Test(engine_falcon_ud, who_serves_a_port_is_found_by_asking)
+Test(engine_falcon_ud, a_lookup_finds_the_qp_that_serves_a_port)
 {
 	struct saker_conn_param p = {.private_data = "here", .private_len = 4};
 	struct saker_listener *l, *tcp;

@@ -333,7 +333,7 @@ limit_came(struct fnode *n, struct saker_srq *srq)
 	return true;
 }
 
-Test(engine_falcon_xrc, a_receive_queue_says_once_that_it_is_below_its_limit)
+Test(engine_falcon_xrc, a_receive_queue_reports_once_that_it_is_below_its_limit)
 {
 	struct saker_xrcd *x;
 	struct saker_srq *a;

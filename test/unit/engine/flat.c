@@ -475,7 +475,7 @@ Test(engine_flat, missing_pages_are_fetched_by_a_thread_and_holes_are_filled_aga
 }
 
 /* A program on another core may post to a full queue as soon as it polls a completion. */
-Test(engine_flat, who_sees_a_request_complete_finds_its_place_free)
+Test(engine_flat, a_completed_request_has_left_its_place_free)
 {
 	struct node *n = &node[0];
 	struct saker_wr wr = {.opcode = RD_WRITE};
@@ -641,7 +641,7 @@ wild_life(const struct node *n, const uint32_t *stag, unsigned nstags)
 
 /* The client of node 0 posts arbitrary requests. It has the STag of another client of its engine,
  * whose region permits binds. */
-Test(engine_flat, wild_binds_and_invalidations_harm_nobody_else)
+Test(engine_flat, wild_binds_and_invalidations_harm_no_other_client)
 {
 	struct node *a = &node[0], neighbour = {0};
 	struct saker_mr *own, *theirs;
@@ -694,7 +694,7 @@ Test(engine_flat, disconnect_reaches_both_sides)
 	teardown();
 }
 
-Test(engine_flat, a_dead_clients_peer_is_told)
+Test(engine_flat, the_peer_of_a_dead_client_receives_an_event)
 {
 	setup();
 	connect_nodes();
@@ -704,7 +704,7 @@ Test(engine_flat, a_dead_clients_peer_is_told)
 	teardown();
 }
 
-Test(engine_flat, nobody_listens_is_unreachable_and_may_be_tried_again)
+Test(engine_flat, a_port_without_listener_is_unreachable_and_may_be_tried_again)
 {
 	struct saker_conn_param p = {.crc = 2, .markers = 2};
 

@@ -75,7 +75,7 @@ hands_full(void)
 	cr_assert_eq(hand_do(&c, &m, SHM_LISTEN), 0);
 }
 
-Test(engine_life, death_tears_down_in_order_and_rejects_who_waits)
+Test(engine_life, death_tears_down_in_order_and_rejects_waiting_requests)
 {
 	struct eng_ctl *m;
 
@@ -243,7 +243,7 @@ Test(engine_life, events_wait_for_a_slow_client_and_come_in_order)
 	finish();
 }
 
-Test(engine_life, who_never_reads_is_put_out_at_a_bound)
+Test(engine_life, a_client_that_never_reads_is_detached_at_a_bound)
 {
 	struct eng_ctl add;
 	unsigned n = 0;
@@ -258,7 +258,7 @@ Test(engine_life, who_never_reads_is_put_out_at_a_bound)
 	finish();
 }
 
-Test(engine_life, who_scribbles_over_everything_harms_only_himself)
+Test(engine_life, a_client_that_scribbles_harms_only_itself)
 {
 	struct hand other;
 	struct shm_msg m;

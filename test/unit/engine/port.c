@@ -400,7 +400,7 @@ own_key(void)
 	return key;
 }
 
-Test(engine_port, a_port_that_cannot_tell_its_key_is_trusted_with_ours)
+Test(engine_port, a_port_that_cannot_report_its_key_is_trusted_with_ours)
 {
 	rss_driver();
 	driver.no_key = true;

@@ -188,7 +188,7 @@ respond(const struct row *r)
 	neg_end(r->name, false);
 }
 
-Test(engine_rtr, the_responder_waits_for_it_and_tells_nobody_6581_5)
+Test(engine_rtr, the_responder_waits_for_it_and_reports_nothing_6581_5)
 {
 	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++)
 		respond(&rows[i]);

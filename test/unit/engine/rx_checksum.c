@@ -87,7 +87,7 @@ believed(uint64_t says)
 	frig_stop();
 }
 
-Test(engine_rx_checksum, good_is_believed)
+Test(engine_rx_checksum, good_is_accepted)
 {
 	believed(RTE_MBUF_F_RX_L4_CKSUM_GOOD);
 }

@@ -206,7 +206,7 @@ Test(engine_socket, garbage_and_messages_out_of_turn_end_the_connection)
 	served_end(&served);
 }
 
-Test(engine_socket, all_places_taken_is_said)
+Test(engine_socket, all_places_taken_is_reported)
 {
 	int fd[SCRIPT_CLIENTS + 1];
 

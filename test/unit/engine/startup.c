@@ -239,7 +239,7 @@ Test(engine_startup, an_initiators_program_sees_the_peers_depths_6581_9_1)
 }
 
 /* The same of a rejection, which may request depths (RFC 6581 9.1). */
-Test(engine_startup, a_rejection_tells_the_depths_that_were_wanted_6581_9_1)
+Test(engine_startup, a_rejection_reports_the_depths_that_were_required_6581_9_1)
 {
 	struct saker_conn_param p = {.ird = 5, .ord = 6, .revision = 2, .rtr = SAKER_RTR_NONE};
 	struct saker_conn_param wanted = {.ird = 77, .ord = 99};

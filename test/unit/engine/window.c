@@ -199,7 +199,7 @@ Test(engine_window, a_client_dies_with_windows_bound)
 	}
 }
 
-Test(engine_window, the_device_tells_how_many)
+Test(engine_window, the_device_reports_how_many)
 {
 	struct shm_msg m = {0};
 

@@ -221,7 +221,7 @@ Test(pdl_ack, s9_2_4_a_nack_of_any_code_is_a_sample_of_the_round_trip)
 	}
 }
 
-Test(pdl_ack, s6_6_3_rnr_waits_as_long_as_it_is_told)
+Test(pdl_ack, s6_6_3_rnr_waits_as_long_as_the_nack_requests)
 {
 	unsigned from;
 
@@ -538,7 +538,7 @@ Test(pdl_ack, s10_1_a_longer_stay_at_the_peer_than_the_round_trip_is_used)
 	cr_assert_eq(rig.c->pdl.flow[0].rack_rtt, 0);
 }
 
-Test(pdl_ack, s10_1_times_that_cannot_be_are_not_believed)
+Test(pdl_ack, s10_1_times_that_cannot_be_are_ignored)
 {
 	struct wire_falcon h = {.type = FALCON_BACK, .rbpsn = 100, .dbpsn = 301};
 

@@ -328,7 +328,7 @@ came_at(uint64_t now, uint64_t sent)
 	return psp_rx_accept(&rx, &device, &h, now);
 }
 
-Test(psp_rx, where_nobody_vouches_for_an_iv_time_goes_no_faster_than_ours)
+Test(psp_rx, without_a_check_of_an_iv_time_goes_no_faster_than_ours)
 {
 	rx.bounded = true;
 	cr_assert_eq(came_at(SECOND, 50 * SECOND), 0, "the clocks need not agree");
@@ -360,7 +360,7 @@ Test(psp_rx, after_a_pause_the_next_packet_is_ahead_by_the_pause_falcon_9_2_2_2)
 	cr_assert_eq(rx.remote.time, 2 * second);
 }
 
-Test(psp_rx, cookie_is_matched_when_the_device_says_so_falcon_9_2_2_3)
+Test(psp_rx, cookie_is_matched_when_the_device_requires_it_falcon_9_2_2_3)
 {
 	struct wire_psp h = {.spi = rx.spi, .iv = 1ull << 40, .has_vc = true, .vc = 77};
 

@@ -268,7 +268,7 @@ Test(swift, timeouts_to_the_limit_leave_the_minimum_10_3_2)
 	cr_assert_eq(t.cc.fcwnd, 10);
 }
 
-Test(swift, early_retransmission_is_no_congestion_unless_told)
+Test(swift, early_retransmission_is_no_congestion_unless_configured)
 {
 	rue_retransmit(&t, FA_RUE_EARLY, 1);
 	rue_retransmit(&t, FA_RUE_EARLY, 7);
@@ -278,7 +278,7 @@ Test(swift, early_retransmission_is_no_congestion_unless_told)
 	cr_assert_eq(t.cc.fcwnd, W(16));
 }
 
-Test(swift, eack_drop_is_no_congestion_unless_told_10_6_2_1)
+Test(swift, eack_drop_is_no_congestion_unless_configured_10_6_2_1)
 {
 	t.ev.eack_drop = true;
 	rue_ack(&t, 200, 50);

@@ -246,7 +246,7 @@ Test(falcon_tl_error, s11_what_was_not_sent_is_simply_taken_back)
 	fake_stop();
 }
 
-Test(falcon_tl_error, s11_a_peer_that_says_not_ready_is_alive_its_push_is_not_reclaimed)
+Test(falcon_tl_error, s11_a_peer_that_reports_not_ready_is_alive_its_push_is_not_reclaimed)
 {
 	fake_start(true, ten_seconds);
 	fa_push(&fk.c[0], fk.now, fake_buf(8));

@@ -134,7 +134,7 @@ Test(falcon_tl_whole, a_lost_pull_request_is_sent_again)
 	stop_after(1, 1);
 }
 
-Test(falcon_tl_whole, a_lost_acknowledgement_of_a_pull_costs_nothing_its_data_says_it_too)
+Test(falcon_tl_whole, a_lost_acknowledgement_of_a_pull_costs_nothing_its_data_acknowledges_too)
 {
 	lose(1, FALCON_BACK, 1000);
 	pull(1);

@@ -224,7 +224,7 @@ Test(doorbell, a_guest_that_rings_all_the_time_wakes_once_for_each_look)
 }
 
 /* QEMU shares the eventfd, and nothing that it does to the eventfd can block Saker. */
-Test(doorbell, a_qemu_that_tampers_blocks_nobody)
+Test(doorbell, a_qemu_that_tampers_blocks_no_machine)
 {
 	const uint64_t most = UINT64_MAX - 1;
 	uint64_t n;
@@ -314,7 +314,7 @@ Test(doorbell, a_qemu_that_blocks_its_vectors_harms_itself)
 	qemu_end(&q);
 }
 
-Test(doorbell, who_says_something_is_no_qemu)
+Test(doorbell, a_peer_that_sends_bytes_is_no_qemu)
 {
 	struct qemu q;
 

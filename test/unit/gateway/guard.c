@@ -214,7 +214,7 @@ fate(int from)
 
 /* ---- IP ---- */
 
-Test(guard, an_engine_speaks_from_its_addresses)
+Test(guard, an_engine_sends_from_its_addresses)
 {
 	cr_assert_eq(UDP_FATE(ENGINE, "10.0.0.2"), GW_NONE);
 	cr_assert_eq(UDP_FATE(ENGINE, "2001:db8::2"), GW_NONE);
@@ -226,7 +226,7 @@ Test(guard, an_engine_speaks_from_its_addresses)
 	cr_assert_eq(UDP_FATE(ENGINE, "0.0.0.0"), GW_SPOOFED_IP);
 }
 
-Test(guard, a_card_that_was_told_its_addresses_has_no_others)
+Test(guard, a_card_with_configured_addresses_has_no_others)
 {
 	cr_assert_eq(UDP_FATE(STRICT, "10.0.0.4"), GW_NONE);
 	cr_assert_eq(UDP_FATE(STRICT, "2001:db8::4"), GW_NONE);
@@ -236,7 +236,7 @@ Test(guard, a_card_that_was_told_its_addresses_has_no_others)
 	cr_assert_eq(UDP_FATE(STRICT, "2001:db8::5"), GW_SPOOFED_IP);
 }
 
-Test(guard, a_card_that_was_not_told_has_what_nobody_has)
+Test(guard, a_card_without_configured_addresses_has_those_of_no_other_port)
 {
 	static struct gw_claim more;
 
@@ -260,7 +260,7 @@ Test(guard, a_card_that_was_not_told_has_what_nobody_has)
 	cr_assert_eq(UDP_FATE(CARD, "10.0.0.3"), GW_NONE);
 }
 
-Test(guard, who_has_no_address_yet_may_ask_for_one)
+Test(guard, a_machine_without_an_address_may_request_one)
 {
 	udp(STRICT, "0.0.0.0", 67);
 	cr_assert_eq(fate(STRICT), GW_NONE, "DHCP");
@@ -299,7 +299,7 @@ Test(guard, what_cannot_be_read_does_not_pass)
 
 /* ---- ARP ---- */
 
-Test(guard, rfc826_a_machine_speaks_for_itself)
+Test(guard, rfc826_a_machine_sends_arp_for_itself)
 {
 	cr_assert_eq(ARP_FATE(ENGINE, ARP_REPLY, "10.0.0.2", mac[ENGINE]), GW_NONE);
 	cr_assert_eq(ARP_FATE(ENGINE, ARP_REQUEST, "10.0.0.2", mac[ENGINE]), GW_NONE);
@@ -400,7 +400,7 @@ Test(guard, a_cards_rate_holds)
 
 /* ---- Tunnels ---- */
 
-Test(guard, a_card_does_not_speak_from_a_tunnel)
+Test(guard, a_card_does_not_send_from_a_tunnel)
 {
 	const struct sk_addr outer = pair_addr("10.0.0.9");
 	struct gw_tunnel *t;

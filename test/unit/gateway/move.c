@@ -84,7 +84,7 @@ Test(bar_move, a_peer_writes_to_it_and_it_comes_back)
 	rig_end(&r);
 }
 
-Test(bar_move, pages_stay_as_long_as_somebody_holds_them)
+Test(bar_move, pages_stay_as_long_as_a_client_holds_them)
 {
 	struct saker_mr *first, *second, *inner;
 	uint8_t *p = own_memory(8 * PAGE);

@@ -157,7 +157,7 @@ Test(gw_switch, machines_meet_only_if_both_may)
 	teardown();
 }
 
-Test(gw_switch, a_machine_speaks_as_itself_and_in_its_vlan)
+Test(gw_switch, a_machine_sends_from_its_address_and_in_its_vlan)
 {
 	setup(true, 0);
 	send_frame(A, node[HOST].mac, node[B].mac, 7);
@@ -212,7 +212,7 @@ Test(gw_switch, a_machine_that_has_used_its_rate_is_not_read_from)
 	teardown();
 }
 
-Test(gw_switch, who_has_no_room_loses_and_is_counted)
+Test(gw_switch, a_port_without_room_loses_frames_and_counts_them)
 {
 	struct rte_mbuf *m;
 

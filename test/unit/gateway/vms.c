@@ -212,7 +212,7 @@ Test(vms, the_queues_of_a_large_slot_are_cleared_in_pieces)
 	host_end();
 }
 
-Test(vms, what_a_command_says_wrong_is_named)
+Test(vms, the_wrong_part_of_a_command_is_named)
 {
 	static const struct {
 		const char *line, *word;
@@ -289,7 +289,7 @@ Test(vms, weight_and_limits_reach_the_machines_engine)
 	host_end();
 }
 
-Test(vms, what_somebody_has_is_refused)
+Test(vms, an_address_or_a_function_in_use_is_refused)
 {
 	static const struct {
 		const char *keys, *word;

@@ -305,7 +305,7 @@ Test(mpa_peer, the_peers_values_are_passed_up_9_1)
 }
 
 /* A rejection may state which ready-to-receive messages would be accepted (7). */
-Test(mpa_peer, a_rejection_tells_the_options_7)
+Test(mpa_peer, a_rejection_reports_the_options_7)
 {
 	struct mpa_offer oi = rtr_offer(4, 1, 1), orr = rtr_offer(3, 0, 0);
 	struct pair p;

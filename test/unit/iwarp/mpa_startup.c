@@ -117,7 +117,7 @@ Test(mpa_startup, reject_known_answer_5044_7_1_1)
 
 /* A rejecting responder may state the depths that it would need (RFC 6581 9.1): they are not
  * reduced. */
-Test(mpa_startup, reject_states_the_depths_that_were_wanted_6581_9_1)
+Test(mpa_startup, reject_states_the_depths_that_were_required_6581_9_1)
 {
 	struct mpa_startup s;
 	uint8_t buf[MPA_STARTUP_MAX];
@@ -236,7 +236,7 @@ Test(mpa_startup, a_frame_of_the_other_kind_is_refused)
 	cr_assert_eq(s.state, MPA_FAILED);
 }
 
-Test(mpa_startup, an_initiator_hears_nothing_before_its_request)
+Test(mpa_startup, an_initiator_accepts_no_bytes_before_its_request)
 {
 	struct mpa_startup s;
 

@@ -83,7 +83,7 @@ Test(mpa_terminate, all_else_is_code_5_6581_9_3)
 	check_said(&s, 5);
 }
 
-Test(mpa_terminate, nothing_is_said_to_a_peer_that_is_not_in_fpdu_mode_5044_7_1_2)
+Test(mpa_terminate, a_terminate_is_not_sent_before_fpdu_mode_5044_7_1_2)
 {
 	uint8_t buf[MPA_TERMINATE_FPDU], out[MPA_STARTUP_MAX];
 	struct mpa_startup s;

@@ -123,7 +123,7 @@ Test(rdmap_depth, other_terminates_of_a_start_up_blame_no_request_6581_8)
 }
 
 /* With no request outstanding, "insufficient IRD" has its literal meaning. */
-Test(rdmap_depth, insufficient_ird_is_believed_before_anything_was_asked_6581_9_1)
+Test(rdmap_depth, insufficient_ird_has_its_literal_meaning_before_any_request_6581_9_1)
 {
 	struct iw_info info;
 

@@ -602,7 +602,7 @@ terminate_in(bool quote, uint32_t msn)
 
 /* The Atomic that the peer does not support completes with that status; all other requests are
  * flushed. */
-Test(rdmap_ext, a_peer_that_lacks_atomics_is_told_apart_7306_1_1)
+Test(rdmap_ext, a_peer_that_lacks_atomics_is_distinguished_7306_1_1)
 {
 	for (int quote = 0; quote < 2; quote++) {
 		struct rd_wr *wr;

@@ -308,7 +308,7 @@ Test(rdmap_ext_terminate, responses_that_are_refused_7306_5_2_2)
 }
 
 /* Two are outstanding; queue 3 has no buffer for a third response. */
-Test(rdmap_ext_terminate, a_response_that_nobody_awaits_7306_5_2_2)
+Test(rdmap_ext_terminate, a_response_without_a_request_7306_5_2_2)
 {
 	struct wire_ddp d;
 

@@ -206,7 +206,7 @@ Test(rdmap_life, an_orderly_disconnect_sends_what_was_posted)
 	cr_assert(pair_fini(&p));
 }
 
-Test(rdmap_life, a_responder_that_has_heard_nothing_disconnects_in_silence_rfc5044_7_1_2)
+Test(rdmap_life, a_responder_that_received_no_fpdu_disconnects_in_silence_rfc5044_7_1_2)
 {
 	start();
 	wr_sge(end_post(b, RD_SEND, 1), mb, 0, 8);

@@ -236,7 +236,7 @@ Test(rdmap_refuse, wrong_marker_rfc5044_8)
 }
 
 /* No Read is outstanding, or its request has not been sent yet. */
-Test(rdmap_refuse, a_read_response_that_nobody_asked_for_rfc5040_7_2)
+Test(rdmap_refuse, a_read_response_without_a_request_rfc5040_7_2)
 {
 	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_READ_RESPONSE};
 	uint8_t seg[DDP_MAX], body[64] = {0};

@@ -181,7 +181,7 @@ Test(sctp_session, rejected_5043_6_3)
 }
 
 /* Enhanced Reject means that a request without the enhancements would have been accepted. */
-Test(sctp_session, enhanced_reject_says_why_6581_7)
+Test(sctp_session, enhanced_reject_has_the_reason_6581_7)
 {
 	struct pair p;
 
@@ -296,7 +296,7 @@ check_fault(struct sctp_session *s, uint8_t code)
 	cr_assert_eq(sctp_session_fault(s, buf), 0);
 }
 
-Test(sctp_session, errors_6_7_and_5_are_said_in_a_segment_6581_8)
+Test(sctp_session, errors_6_7_and_5_are_sent_in_a_segment_6581_8)
 {
 	static const uint8_t deep[] = {0, 0, 0, 6, 0, 8, 0, 17},
 			     no_rtr[] = {0, 0, 0, 6, 0x80, 4, 0x80, 4}, unenhanced[] = {0, 0, 0, 2};

@@ -244,7 +244,7 @@ Test(neighbor, rfc6583_questions_do_not_push_out_what_is_in_use)
 	cr_assert_eq(net_path_check(net, &used, 0), 0);
 }
 
-Test(neighbor, strangers_who_ask_do_not_push_out_what_is_in_use)
+Test(neighbor, requests_of_strangers_do_not_push_out_what_is_in_use)
 {
 	struct net_path used;
 

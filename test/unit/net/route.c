@@ -96,7 +96,7 @@ Test(route, gateway_route_sleeps_while_its_link_is_gone)
 	cr_assert_eq(solicits("10.0.0.1"), 0);
 }
 
-Test(route, rfc1122_3_2_1_3_nobody_lives_at_group_broadcast_or_network_addresses)
+Test(route, rfc1122_3_2_1_3_no_host_has_a_group_broadcast_or_network_address)
 {
 	static const char *const none[] = {"224.0.0.1", "255.255.255.255", "192.0.2.255",
 		"192.0.2.0", "0.0.0.0", "127.0.0.1", "ff02::1", "::", "::1"};

@@ -308,7 +308,7 @@ Test(rdma_mw, an_invalidated_region_is_not_bound_to)
 }
 
 /* A peer may not invalidate a region to which it never had access; the owner may. */
-Test(rdma_mw, who_may_invalidate_a_region_rfc5040_7_2)
+Test(rdma_mw, a_peer_without_access_invalidates_no_region_rfc5040_7_2)
 {
 	struct rd_mr *mr;
 
@@ -334,7 +334,7 @@ Test(rdma_mw, a_window_that_is_being_bound_is_busy)
 	cr_assert_eq(region.windows, 1);
 }
 
-Test(rdma_mw, a_request_says_what_to_bind)
+Test(rdma_mw, a_request_names_what_to_bind)
 {
 	struct rd_wr wr = {.rkey = 0x111,
 		.imm = 0xffffffff00000222ull,

@@ -57,7 +57,7 @@ half_fini(void)
 	cr_assert(pair_fini(&p));
 }
 
-Test(rof_endings, a_send_that_cannot_go_on_tells_the_receiver_by_ce_rof_8_2)
+Test(rof_endings, a_send_that_cannot_go_on_informs_the_receiver_by_ce_rof_8_2)
 {
 	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_WEAK; ordering++) {
 		start(ordering, ROF_ERRORS_COMPLETE);
@@ -72,7 +72,7 @@ Test(rof_endings, a_send_that_cannot_go_on_tells_the_receiver_by_ce_rof_8_2)
 	}
 }
 
-Test(rof_endings, a_write_with_immediate_that_cannot_go_on_tells_the_receiver_by_ce_rof_8_2)
+Test(rof_endings, a_write_with_immediate_that_cannot_go_on_informs_the_receiver_by_ce_rof_8_2)
 {
 	start(ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
 	half(RD_WRITE_IMM);

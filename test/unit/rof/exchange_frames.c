@@ -446,7 +446,7 @@ Test(exchange_frames, section_4_7_rekey_and_rekeyed)
 	xp_end(&p);
 }
 
-Test(exchange_frames, section_2_key_tells_it_from_mpa)
+Test(exchange_frames, section_2_key_distinguishes_it_from_mpa)
 {
 	cr_assert_eq(rofx_match(connect_bytes, sizeof(connect_bytes)), 1);
 	cr_assert_eq(rofx_match(connect_bytes, 16), 1);

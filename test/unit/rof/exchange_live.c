@@ -288,7 +288,7 @@ Test(exchange_live, a_peer_that_does_not_read_is_given_up)
 
 /* ---- Ends ---- */
 
-Test(exchange_live, who_gives_up_says_why)
+Test(exchange_live, a_side_that_gives_up_sends_its_reason)
 {
 	xp_establish(&p, &s1, &s2);
 	cr_assert_eq(lone_give_up(p.a, ROFX_TIMEOUT), 0);
@@ -885,7 +885,7 @@ Test(exchange_live, trimmed_and_still_alive_with_half_a_frame)
 	cr_assert_eq(lone_agreed(p.b)->tx.spi, 1);
 }
 
-Test(exchange_live, lookup_that_finds_nobody)
+Test(exchange_live, lookup_without_a_result)
 {
 	struct rofx_question q = {.service = 7};
 	struct rofx_config cfg = {0};

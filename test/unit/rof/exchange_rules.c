@@ -103,7 +103,7 @@ Test(exchange_rules, any_mode_is_the_initiators)
 	cr_assert_eq(lone_agreed(p.b)->errors, ROF_ERRORS_COMPLETE);
 }
 
-Test(exchange_rules, cookie_goes_to_whoever_wants_it)
+Test(exchange_rules, cookie_goes_to_a_peer_that_requests_it)
 {
 	s2.has_pcid = true, s2.pcid = 0x0123456789abcdef;
 	xp_establish(&p, &s1, &s2);
@@ -289,20 +289,20 @@ assert_not_believed(unsigned at, uint8_t value)
 	xp_end(&p);
 }
 
-Test(exchange_rules, answer_of_another_qp_or_host_is_not_believed)
+Test(exchange_rules, answer_of_another_qp_or_host_is_refused)
 {
 	address_each_other();
 	assert_not_believed(11, 3);
 	assert_not_believed(31, 3);
 }
 
-Test(exchange_rules, more_flows_than_offered_are_not_believed)
+Test(exchange_rules, more_flows_than_offered_are_refused)
 {
 	s1.flows = 1;
 	assert_not_believed(68, FA_FLOWS_MAX);
 }
 
-Test(exchange_rules, a_cookie_that_is_not_wanted_is_not_sent)
+Test(exchange_rules, a_cookie_that_is_not_requested_is_not_sent)
 {
 	s1.pcid = 0x1122334455667788;
 	xp_start(&p, &s1);

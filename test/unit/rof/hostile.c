@@ -210,7 +210,7 @@ Test(rof_hostile, writes_outside_of_what_was_granted_rof_8_3_1)
 	fini();
 }
 
-Test(rof_hostile, a_write_longer_than_it_says_rof_8_3_1)
+Test(rof_hostile, a_write_longer_than_its_length_field_rof_8_3_1)
 {
 	struct wire_rof h;
 
@@ -520,7 +520,7 @@ Test(rof_hostile, a_refused_message_completes_the_receive_that_it_had_rof_8_3_2)
 }
 
 /* In the verbs mode a message whose receive completes in error ends the QP, with its reason. */
-Test(rof_hostile, the_receive_in_error_tells_why_the_qp_ends_rof_6_3)
+Test(rof_hostile, the_receive_in_error_has_the_reason_of_the_end_rof_6_3)
 {
 	static const struct {
 		bool ce;
@@ -701,7 +701,7 @@ Test(rof_hostile, responses_go_out_while_requests_have_no_credits_rof_6_5)
 }
 
 /* The ring to Falcon is full for long: in the end all messages are sent, in order. */
-Test(rof_hostile, what_cannot_be_said_is_said_later)
+Test(rof_hostile, messages_wait_for_a_full_ring_and_keep_their_order)
 {
 	struct wire_rof h;
 

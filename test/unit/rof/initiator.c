@@ -129,7 +129,7 @@ Test(rof_initiator, responses_to_nothing_and_twice)
 	fini();
 }
 
-Test(rof_initiator, a_response_without_bytes_says_that_the_target_failed)
+Test(rof_initiator, a_response_without_bytes_means_that_the_target_failed)
 {
 	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
 	script_post(&s, RD_READ, 1, 0, 100);

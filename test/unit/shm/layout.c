@@ -39,7 +39,7 @@ Test(shm_layout, log2_rounds_up_and_is_at_least_one)
 	cr_assert_eq(shm_log2(0xffffffffu), 31);
 }
 
-Test(shm_layout, a_ring_outside_its_region_is_not_believed)
+Test(shm_layout, a_ring_outside_its_region_is_refused)
 {
 	const struct shm_ring_at good = {
 		.entries = 4096, .cons = 64, .stride = 64, .log2_count = 4};

@@ -194,7 +194,7 @@ Test(tcp_close, fin_out_of_order_at_the_windows_end_is_taken_rfc9293_3_8_6)
 	cr_assert_eq(sc_info(&p).rcv_wnd, 0);
 }
 
-Test(tcp_close, peer_fin_is_told_after_the_last_refused_byte)
+Test(tcp_close, peer_fin_is_reported_after_the_last_refused_byte)
 {
 	p.refuse = true;
 	IN("F. 1:101 ack 1");
@@ -366,7 +366,7 @@ Test(tcp_close, reset_at_rcv_nxt_ends_it_rfc5961_3_2)
 	cr_assert_eq(sc_count(&p, TCP_RESET_IN), 1);
 }
 
-Test(tcp_close, segment_for_nobody_is_reset_rfc9293_3_10_7_1)
+Test(tcp_close, segment_without_connection_is_reset_rfc9293_3_10_7_1)
 {
 	tcp_abort(p.c, p.now);
 	p.seen = p.nout;
@@ -383,7 +383,7 @@ Test(tcp_close, segment_for_nobody_is_reset_rfc9293_3_10_7_1)
 	cr_assert_eq(sc_count(&p, TCP_NO_CONN), 3);
 }
 
-Test(tcp_close, resets_for_segments_of_nobody_are_limited_in_rate)
+Test(tcp_close, resets_for_segments_without_connection_are_limited_in_rate)
 {
 	const struct wire_tcp syn = {.sport = 9, .dport = 10, .flags = TCP_SYN, .wscale = 0xff};
 	uint64_t before;

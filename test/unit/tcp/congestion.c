@@ -485,7 +485,7 @@ Test(tcp_congestion, dctcp_first_mark_halves_rfc8257_3_3)
 	cr_assert_float_eq(cwnd(), 5, 0.01);
 }
 
-Test(tcp_congestion, dctcp_receiver_tells_each_change_rfc8257_3_2)
+Test(tcp_congestion, dctcp_receiver_reports_each_change_rfc8257_3_2)
 {
 	establish("dctcp", true);
 	IN(". 1:101 ack 1 ect nopoll");

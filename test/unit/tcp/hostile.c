@@ -251,7 +251,7 @@ Test(tcp_hostile, all_connections_in_use_refuses_syns)
 	cr_assert_eq(tcp_connect(p.s, p.now, &p.t, 1500, NULL, &p.c), -ENOBUFS);
 }
 
-Test(tcp_hostile, unlisten_resets_what_nobody_claimed)
+Test(tcp_hostile, unlisten_resets_what_was_not_claimed)
 {
 	struct tcp_conn *claimed;
 

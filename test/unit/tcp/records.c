@@ -669,7 +669,7 @@ Test(tcp_records, budget_is_shared_among_connections)
 	cr_assert_eq(n[0], 3);
 }
 
-Test(tcp_records, idle_stack_wants_no_poll)
+Test(tcp_records, idle_stack_needs_no_poll)
 {
 	WAIT(1000 * MS); /* the handshake's deadlines */
 	cr_assert_eq(tcp_stack_deadline(p.s), UINT64_MAX);

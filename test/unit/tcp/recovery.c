@@ -272,7 +272,7 @@ Test(tcp_recovery, minimum_rtt_forgets_after_ten_seconds)
 	cr_assert_eq(sc_info(&p).min_rtt_ns, 100 * US);
 }
 
-Test(tcp_recovery, ack_too_early_for_a_retransmission_says_nothing_rfc8985_6_2)
+Test(tcp_recovery, ack_too_early_for_a_retransmission_is_ignored_rfc8985_6_2)
 {
 	slow_path();
 	flight(3);
@@ -283,7 +283,7 @@ Test(tcp_recovery, ack_too_early_for_a_retransmission_says_nothing_rfc8985_6_2)
 	cr_assert_eq(sc_count(&p, TCP_RACK_LOSS), 0);
 }
 
-Test(tcp_recovery, echo_of_an_earlier_transmission_says_nothing_rfc8985_6_2)
+Test(tcp_recovery, echo_of_an_earlier_transmission_is_ignored_rfc8985_6_2)
 {
 	uint32_t original;
 	char text[64];

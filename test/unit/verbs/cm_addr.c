@@ -66,7 +66,7 @@ Test(cm_addr, the_source_is_the_address_that_is_nearest)
 	}
 }
 
-Test(cm_addr, the_scope_says_which_link_local_address)
+Test(cm_addr, the_scope_chooses_the_link_local_address)
 {
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
 	struct sockaddr_in6 to;
@@ -199,7 +199,7 @@ Test(cm_addr, two_addresses_may_have_the_same_port)
 	fake_destroy(b, NULL);
 }
 
-Test(cm_addr, reuseaddr_shares_a_port_between_those_who_ask_for_it)
+Test(cm_addr, reuseaddr_shares_a_port_between_sockets_that_request_it)
 {
 	struct rdma_cm_id *a = new_id(RDMA_PS_TCP), *b = new_id(RDMA_PS_TCP);
 	int one = 1;
@@ -246,7 +246,7 @@ Test(cm_addr, other_families_and_port_spaces_are_refused)
 	fake_destroy(id, NULL);
 }
 
-Test(cm_addr, the_environment_says_which_device)
+Test(cm_addr, the_environment_chooses_the_device)
 {
 	struct rdma_cm_id *a, *b, *c;
 

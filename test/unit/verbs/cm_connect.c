@@ -152,7 +152,7 @@ saker_main(void *arg)
 }
 
 /* A thread of the program may take the event as soon as the library has queued it. */
-Test(cm_connect, who_has_taken_an_event_finds_the_id_in_its_state)
+Test(cm_connect, an_event_that_was_taken_has_set_the_state_of_its_id)
 {
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id = fake_active(&ch);
@@ -190,7 +190,7 @@ Test(cm_connect, depths_beyond_the_device_are_invalid)
 	fake_destroy(id, ch);
 }
 
-Test(cm_connect, established_tells_depths_private_data_and_the_port)
+Test(cm_connect, established_reports_depths_private_data_and_the_port)
 {
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id = fake_active(&ch);
@@ -286,7 +286,7 @@ Test(cm_connect, what_the_saker_refuses_at_once_is_the_calls_error)
 	fake_destroy(id, ch);
 }
 
-Test(cm_connect, the_end_is_told_once_whoever_asked)
+Test(cm_connect, the_end_is_reported_once_whichever_side_requested_it)
 {
 	for (int ours = 0; ours < 2; ours++) {
 		struct rdma_event_channel *ch;
@@ -530,7 +530,7 @@ Test(cm_connect, no_more_requests_wait_than_the_backlog)
 	fake_destroy(l, ch);
 }
 
-Test(cm_connect, who_connects_or_goes_refuses_what_came_to_its_port)
+Test(cm_connect, an_id_that_connects_or_goes_refuses_requests_to_its_port)
 {
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id = bound(&ch, "192.0.2.1");
@@ -707,7 +707,7 @@ Test(cm_connect, a_rejection_carries_private_data)
 	fake_destroy(l, ch);
 }
 
-Test(cm_connect, a_listener_that_goes_turns_down_what_nobody_saw)
+Test(cm_connect, a_listener_that_goes_refuses_requests_that_were_not_taken)
 {
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0");
@@ -882,7 +882,7 @@ Test(cm_connect, datagram_services_are_asked_and_answered)
 	fake_destroy(id, ch);
 }
 
-Test(cm_connect, what_saker_has_not_is_said)
+Test(cm_connect, what_saker_lacks_is_reported)
 {
 	struct ibv_ece ece = {.vendor_id = 1};
 	struct rdma_event_channel *ch;

@@ -48,7 +48,7 @@ Test(cm_event, the_descriptor_is_readable_only_while_events_wait)
 	fake_destroy(b, ch);
 }
 
-Test(cm_event, a_descriptor_that_does_not_block_says_eagain)
+Test(cm_event, a_descriptor_that_does_not_block_returns_eagain)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_cm_event *ev;

@@ -134,7 +134,7 @@ Test(cm_restart, the_end_of_the_process_ends_the_wait_for_the_next_saker)
 	nothing_old_is_left();
 }
 
-Test(cm_restart, without_such_a_listener_nobody_waits_for_the_next_saker)
+Test(cm_restart, without_such_a_listener_no_call_waits_for_the_next_saker)
 {
 	struct rdma_event_channel *ch, *ch2;
 	struct rdma_cm_id *bound = fake_passive(&ch, "192.0.2.1"), *id = fake_active(&ch2);

@@ -354,7 +354,7 @@ Test(verbs_cq, a_handler_that_interrupted_a_poll_arms_without_an_event)
 	cr_assert(shm_arm_fire(&mini.cq[0].shared->arm, false));
 }
 
-Test(verbs_cq, an_event_that_nobody_fetched_ends_with_the_queue)
+Test(verbs_cq, an_event_that_was_not_fetched_ends_with_the_queue)
 {
 	complete(0, RD_SUCCESS);
 	arm(false);

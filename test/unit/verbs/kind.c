@@ -295,7 +295,7 @@ Test(kind, the_list_begins_with_the_device_that_rdma_cm_uses)
 	cr_assert_str_eq(listed(), "saker0 ");
 }
 
-Test(kind, a_device_is_what_its_row_says)
+Test(kind, a_device_is_as_its_row_describes_it)
 {
 	static const struct {
 		enum saker_transport transport;

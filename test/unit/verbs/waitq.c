@@ -35,7 +35,7 @@ Test(waitq, is_readable_only_while_something_waits)
 	vb_waitq_fini(&q);
 }
 
-Test(waitq, says_EAGAIN_where_the_program_set_O_NONBLOCK)
+Test(waitq, returns_EAGAIN_where_the_program_set_O_NONBLOCK)
 {
 	struct vb_waitq q;
 
@@ -120,7 +120,7 @@ is(const struct vb_wait_item *item, void *arg)
 	return item == arg;
 }
 
-Test(waitq, forgets_what_its_owner_takes_out_of_the_middle)
+Test(waitq, drops_what_its_owner_takes_out_of_the_middle)
 {
 	struct vb_wait_item a, b;
 	struct vb_waitq q;

@@ -370,7 +370,7 @@ Test(icmp, router_advertisement_rfc4861_6_1_2)
 	cr_assert_eq(parse_altered(&icmp, &ip, &m), -WIRE_ICMP_HEADER, "not link-local");
 }
 
-Test(icmp, other_types_are_told_apart_and_not_refused)
+Test(icmp, other_types_are_distinguished_and_not_refused)
 {
 	struct wire_icmp icmp;
 	struct wire_ip ip;

@@ -168,7 +168,7 @@ Test(pkt, icmp_must_be_there_whole)
 	free(p);
 }
 
-Test(pkt, head_longer_than_the_frame_is_not_believed)
+Test(pkt, head_longer_than_the_frame_is_refused)
 {
 	struct bytes v = hex(F_TCP4);
 	struct wire_pkt pkt;
@@ -176,7 +176,7 @@ Test(pkt, head_longer_than_the_frame_is_not_believed)
 	cr_assert_eq(wire_pkt_parse(&pkt, v.b, v.len, v.len - 1), -WIRE_IP_HEADER);
 }
 
-Test(pkt, unknown_protocols_are_told_by_their_reason)
+Test(pkt, unknown_protocols_have_a_reason_of_their_own)
 {
 	struct wire_pkt pkt;
 
