@@ -5,23 +5,14 @@
  * pass or fail.
  */
 #include <stdio.h>
-#include <time.h>
 
 #include "../mini/mini.h"
+#include "../support/clock.h"
 
 #define DEPTH  1024
 #define ROUNDS 2000
 
 static struct mini engine;
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static void
 bench(struct saker_qp *qp, struct saker_cq *cq, int burst)

@@ -10,11 +10,11 @@
 #include "../../lib/falcon/falcon.h"
 #include "../../lib/falcon/rue.h"
 #include "../../lib/wire/falcon.h"
+#include "../support/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BUFS  8192
 #define WIRE  1024
@@ -168,7 +168,7 @@ main(int argc, char **argv)
 {
 	uint64_t total, posted = 0;
 	unsigned flight, n;
-	struct timespec a, b;
+	uint64_t began;
 	double ns;
 
 	pull = argc > 1 && strcmp(argv[1], "pull") == 0;
@@ -179,7 +179,7 @@ main(int argc, char **argv)
 		buf_free(NULL, &bufs[n]);
 	make(&ends[0]);
 	make(&ends[1]);
-	clock_gettime(CLOCK_MONOTONIC, &a);
+	began = now_ns();
 	while (ends[0].done < total) {
 		n = (unsigned)(posted - ends[0].done);
 		n = n < flight && posted < total ? flight - n : 0;
@@ -191,8 +191,7 @@ main(int argc, char **argv)
 		target(&ends[1]);
 		clock_ns += TURN;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &b);
-	ns = (double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec);
+	ns = (double)(now_ns() - began);
 	printf("%s of %u bytes, %u in flight: %.1f ns for both ends, %lu done\n",
 		pull ? "pull" : "push", length, flight, ns / (double)total, ends[0].done);
 	fa_stack_destroy(ends[0].s);

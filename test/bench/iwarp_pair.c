@@ -7,11 +7,11 @@
  *	iwarp_pair [size [burst [messages [opcode]]]]
  */
 #include "../../lib/iwarp/iwarp.h"
+#include "../support/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define EMSS   8948
 #define BUFS   4096
@@ -218,15 +218,6 @@ carry(struct side *from, struct side *to)
 	}
 	from->nout = 0;
 	iw_space(from->q, bytes);
-}
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 static void

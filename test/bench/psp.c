@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../../lib/base/mem.h"
 #include "../../lib/falcon/psp.h"
+#include "../support/clock.h"
 
 #define TURNS   9
 #define HEADERS 52 /* of a first write segment after the clear part: Falcon 24, RBTH, RETH */
@@ -29,15 +29,6 @@ static uint8_t packet[MAX_LEN], elsewhere[MAX_LEN];
 static struct wire_psp hdr = {.next = PSP_NEXT_FALCON, .crypt_offset = 1, .spi = 1};
 static struct psp_iv ivs;
 static uint32_t text; /* number of encrypted bytes */
-
-static uint64_t
-clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void
 bare(void)
@@ -109,11 +100,11 @@ measure(void (*f)(void), unsigned rounds)
 	uint64_t best = UINT64_MAX;
 
 	for (unsigned turn = 0; turn < TURNS; turn++) {
-		uint64_t start = clock_ns(), took;
+		uint64_t start = now_ns(), took;
 
 		for (unsigned i = 0; i < rounds; i++)
 			f();
-		took = clock_ns() - start;
+		took = now_ns() - start;
 		best = SK_MIN(best, took);
 	}
 	return (double)best / rounds;

@@ -14,10 +14,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <saker/saker.h>
+
+#include "../support/clock.h"
 
 #define ACCESS (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
 
@@ -145,13 +146,10 @@ ms_of(const struct timeval *t)
 static struct cost
 now(void)
 {
-	struct timespec t;
 	struct rusage r;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
 	getrusage(RUSAGE_SELF, &r);
-	return (struct cost){(double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6, ms_of(&r.ru_utime),
-		ms_of(&r.ru_stime)};
+	return (struct cost){(double)now_ns() / 1e6, ms_of(&r.ru_utime), ms_of(&r.ru_stime)};
 }
 
 static void

@@ -6,9 +6,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "../../lib/tcp/tcp.h"
+#include "../support/clock.h"
 
 #define ROUNDS  (1u << 20)
 #define BURST   32
@@ -16,15 +16,6 @@
 
 static struct tcp_conn *conn;
 static uint32_t sent_to; /* sequence number behind the last byte that the connection sent */
-
-static uint64_t
-clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static int
 on_output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struct tcp_out *out)
@@ -169,7 +160,7 @@ acknowledge(void)
 static void
 bench_receive(struct tcp_stack *st)
 {
-	uint64_t start = clock_ns();
+	uint64_t start = now_ns();
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		now += 100;
@@ -177,14 +168,14 @@ bench_receive(struct tcp_stack *st)
 		if (i % BURST == BURST - 1)
 			tcp_stack_poll(st, now, 64);
 	}
-	report("receive a segment, poll each 32", clock_ns() - start, ROUNDS);
+	report("receive a segment, poll each 32", now_ns() - start, ROUNDS);
 }
 
 /* `each`: one poll per record, so one segment per record; else 32 records share three segments. */
 static void
 bench_send(struct tcp_stack *st, bool each)
 {
-	uint64_t start = clock_ns();
+	uint64_t start = now_ns();
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		now += 100;
@@ -196,13 +187,13 @@ bench_send(struct tcp_stack *st, bool each)
 	}
 	report(each ? "send a record in its segment, ack each 32"
 		    : "send a record, 32 in three segments",
-		clock_ns() - start, ROUNDS);
+		now_ns() - start, ROUNDS);
 }
 
 static void
 bench_ping_pong(struct tcp_stack *st)
 {
-	uint64_t start = clock_ns();
+	uint64_t start = now_ns();
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		now += 1000;
@@ -211,7 +202,7 @@ bench_ping_pong(struct tcp_stack *st)
 		send_record(i);
 		tcp_stack_poll(st, now, 64);
 	}
-	report("ping-pong: receive, send, two polls", clock_ns() - start, ROUNDS);
+	report("ping-pong: receive, send, two polls", now_ns() - start, ROUNDS);
 }
 
 int

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "beside.h"
+#include "../support/clock.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -23,7 +24,7 @@ static uint64_t taken, lost_known;
 uint64_t
 beside_now(void)
 {
-	return raw_now() - taken;
+	return now_ns() - taken;
 }
 
 uint64_t
@@ -34,7 +35,7 @@ beside_lost(void)
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	/* The two clocks run at the same speed. Their origins differ. */
-	lost = raw_now() - (uint64_t)t.tv_sec * 1000000000 - (uint64_t)t.tv_nsec;
+	lost = now_ns() - (uint64_t)t.tv_sec * 1000000000 - (uint64_t)t.tv_nsec;
 	fresh = lost - lost_known;
 	lost_known = lost;
 	return (int64_t)fresh > 0 ? fresh : 0;
@@ -58,15 +59,15 @@ attacker_go(void)
 void
 beside_turn(void)
 {
-	uint64_t now = raw_now(), spent;
+	uint64_t now = now_ns(), spent;
 
 	if (!beside.lives || attacks || now < wake)
 		return;
 	attacker_go();
-	spent = raw_now() - now;
+	spent = now_ns() - now;
 	if (spent > BESIDE_SLOW_NS) {
 		beside_lost();
-		spent = raw_now() - now;
+		spent = now_ns() - now;
 	}
 	taken += spent;
 }
@@ -77,7 +78,7 @@ nap(unsigned us)
 	const struct timespec t = {us / 1000000, us % 1000000 * 1000l};
 
 	if (attacks) {
-		wake = raw_now() + (uint64_t)us * 1000;
+		wake = now_ns() + (uint64_t)us * 1000;
 		if (_setjmp(attacker_at) == 0)
 			_longjmp(victim_at, 1);
 	} else {
@@ -107,9 +108,9 @@ run(void)
 static bool
 run_until(const bool *flag, bool value)
 {
-	uint64_t end = raw_now() + PATIENCE;
+	uint64_t end = now_ns() + PATIENCE;
 
-	while (*flag != value && beside.lives && raw_now() < end)
+	while (*flag != value && beside.lives && now_ns() < end)
 		raw_nap(WAITING_US);
 	return *flag == value;
 }

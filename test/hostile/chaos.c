@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/clock.h"
 #include "hostile.h"
 #include "../support/rng.h"
 
@@ -247,8 +248,8 @@ churn_write(struct hostile *h, struct raw_qp *qp, struct raw_cq *cq, const struc
 	/* The Read comes back after the Write has been placed. */
 	raw_request(&h->c, qp, RD_READ, RD_SIGNALED,
 		&(struct rd_sge){m->base + 2ul * BYTES, BYTES, m->stag}, m->base + BYTES, m->stag);
-	for (uint64_t end = raw_now() + 60000000000ull; !raw_poll(cq, &e);) {
-		if (raw_now() > end)
+	for (uint64_t end = now_ns() + 60000000000ull; !raw_poll(cq, &e);) {
+		if (now_ns() > end)
 			return -ETIMEDOUT;
 		raw_nap(50);
 	}

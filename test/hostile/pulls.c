@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../../lib/base/be.h"
+#include "../support/clock.h"
 #include "../support/lone.h"
 #include "../../lib/wire/rof.h"
 #include "hostile.h"
@@ -63,7 +64,7 @@ next_psn(const struct peer *q)
 static bool
 packet_send(const struct peer *q, struct wire_falcon *f, const struct wire_rof *rof)
 {
-	uint64_t iv = wire_falcon_ticks(raw_now()) << PSP_IV_COUNTER_BITS;
+	uint64_t iv = wire_falcon_ticks(now_ns()) << PSP_IV_COUNTER_BITS;
 	struct wire_psp psp = {.next = PSP_NEXT_FALCON,
 		.crypt_offset = wire_psp_crypt_offset(false, 0),
 		.version = PSP_NO_CRYPTO,
@@ -109,7 +110,7 @@ static void
 data_ack(const struct peer *q)
 {
 	struct wire_falcon f = {
-		.type = FALCON_BACK, .t1 = q->stamp, .t2 = (uint32_t)wire_falcon_ticks(raw_now())};
+		.type = FALCON_BACK, .t1 = q->stamp, .t2 = (uint32_t)wire_falcon_ticks(now_ns())};
 
 	packet_send(q, &f, NULL);
 }
@@ -198,7 +199,7 @@ exchange_turn(struct peer *q)
 	int rc = 0;
 
 	if (got > 0)
-		lone_input(q->x, raw_now(), buf, (size_t)got);
+		lone_input(q->x, now_ns(), buf, (size_t)got);
 	for (enum rofx_event e; (e = lone_event(q->x)) != ROFX_EV_NONE;) {
 		if (e != ROFX_EV_AGREED)
 			return -ECONNREFUSED;
@@ -231,21 +232,21 @@ peer_join(struct peer *q, uint32_t cid)
 		.ttl = 64,
 		.psp = ROFX_PSP(PSP_NO_CRYPTO),
 		.spi = 0x1000 + cid};
-	uint64_t end = raw_now() + START_NS;
+	uint64_t end = now_ns() + START_NS;
 	int rc;
 
 	/* saker listens for carriers while it has a listener of Falcon. */
-	while ((q->fd = dial(&ours.gid)) == -ECONNREFUSED && raw_now() < end)
+	while ((q->fd = dial(&ours.gid)) == -ECONNREFUSED && now_ns() < end)
 		hostile_rest(p.h, 1000);
 	if (q->fd < 0)
 		return q->fd;
 	/* The victim's process runs the attack in each round. saker would take the name of an
 	 * earlier round for a repetition of that round's exchange. */
-	q->x = lone_connect_as(&cfg, raw_now(), (uint32_t)raw_now() ^ (uint32_t)getpid() << 24,
+	q->x = lone_connect_as(&cfg, now_ns(), (uint32_t)now_ns() ^ (uint32_t)getpid() << 24,
 		p.h->port, &ours, NULL, 0, &rc);
 	if (q->x == NULL)
 		return rc;
-	while ((rc = exchange_turn(q)) == 0 && raw_now() < end) {
+	while ((rc = exchange_turn(q)) == 0 && now_ns() < end) {
 		client_turn(q);
 		hostile_rest(p.h, 100);
 	}
@@ -355,13 +356,13 @@ peer_repeat(struct peer *q, unsigned most)
 static void
 kept_again(struct hostile *h)
 {
-	uint64_t due = raw_now();
+	uint64_t due = now_ns();
 
 	while (!hostile_stop) {
 		while (packet_receive(true) != NULL)
 			;
-		if (raw_now() >= due) {
-			due = raw_now() + AGAIN_NS;
+		if (now_ns() >= due) {
+			due = now_ns() + AGAIN_NS;
 			for (uint32_t i = 0; i < p.npeers; i++)
 				h->done += peer_repeat(&p.peers[i], 1);
 		}
@@ -374,9 +375,9 @@ int
 attack_pulls_kept(struct hostile *h)
 {
 	int rc = pulls_prepare(h);
-	uint64_t end = raw_now() + STILL_NS, sent = 0;
+	uint64_t end = now_ns() + STILL_NS, sent = 0;
 
-	while (rc == 0 && !hostile_stop && raw_now() < end) {
+	while (rc == 0 && !hostile_stop && now_ns() < end) {
 		unsigned n = 0;
 
 		while (packet_receive(true) != NULL)
@@ -385,7 +386,7 @@ attack_pulls_kept(struct hostile *h)
 			n += peer_ask(&p.peers[i], KEPT);
 		sent += n;
 		if (n > 0)
-			end = raw_now() + STILL_NS;
+			end = now_ns() + STILL_NS;
 		hostile_rest(h, REST_US);
 	}
 	if (rc == 0) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../support/clock.h"
 #include "hostile.h"
 
 /* ---- Many busy QPs ---- */
@@ -136,11 +137,11 @@ attack_busy(struct hostile *h)
 static int
 share_run(struct crowd w[2], uint64_t ns)
 {
-	uint64_t end = raw_now() + ns;
+	uint64_t end = now_ns() + ns;
 	int rc = 0;
 
 	w[0].done = w[1].done = 0;
-	while (rc == 0 && raw_now() < end)
+	while (rc == 0 && now_ns() < end)
 		for (int i = 0; i < 2 && rc == 0; i++) {
 			crowd_post(&w[i]);
 			rc = crowd_poll(&w[i]);

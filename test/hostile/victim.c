@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "../../lib/base/mem.h"
+#include "../support/clock.h"
 #include "../support/rng.h"
 #include "beside.h"
 
@@ -89,8 +90,8 @@ completion(int client)
 			continue;
 		beside_turn();
 		if (end == 0)
-			end = raw_now() + STUCK_NS;
-		else if (raw_now() > end)
+			end = now_ns() + STUCK_NS;
+		else if (now_ns() > end)
 			return -1;
 		raw_beat(&v.c[0]);
 		raw_beat(&v.c[1]);
@@ -250,13 +251,13 @@ repeat(const char *name, bool (*one)(void), int n)
 	reason[0] = '\0';
 	v.samples = 0;
 	for (int i = 0; i < n && bad < BAD_MOST; i++) {
-		uint64_t t = raw_now();
+		uint64_t t = now_ns();
 		bool ok = one();
 
 		good += ok;
 		bad += !ok;
 		if (ok)
-			sample_add(raw_now() - t);
+			sample_add(now_ns() - t);
 	}
 	qsort(v.sample, v.samples, sizeof(*v.sample), compare);
 	printf("%s %u %u %u %u %s\n", name, good, bad, percentile(0.5), percentile(1),

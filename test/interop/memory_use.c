@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../support/clock.h"
 #include "memory_use.h"
 
 #define PAGE 4096ul
@@ -56,15 +56,6 @@ use_now(struct use *u)
 	u->total = u->anon + u->window;
 }
 
-static double
-clock_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
-}
-
 static void *
 watch_main(void *arg)
 {
@@ -86,13 +77,13 @@ use_watch(struct use_peak *p)
 	p->stop = 0;
 	p->most = 0;
 	pthread_create(&p->thread, NULL, watch_main, p);
-	p->ms = clock_ms();
+	p->ms = (double)now_ns() / 1e6;
 }
 
 void
 use_watch_end(struct use_peak *p)
 {
-	p->ms = clock_ms() - p->ms;
+	p->ms = (double)now_ns() / 1e6 - p->ms;
 	__atomic_store_n(&p->stop, 1, __ATOMIC_RELEASE);
 	pthread_join(p->thread, NULL);
 }

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../support/clock.h"
 #include "peer.h"
 
 #define WORD       0x7061757365ull
@@ -24,15 +24,6 @@ struct place { /* where the word is; both sides run on this machine */
 };
 
 static struct peer p;
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static int
 taken(struct rd_wc *wc)

@@ -2,8 +2,8 @@
 /* See stream.h. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "../support/clock.h"
 #include "stream.h"
 
 #define PIECE    65536u
@@ -14,6 +14,7 @@
 #define RECV_OFF (2 * STREAM_WINDOW)
 #define SEND_OFF (RECV_OFF + RECVS * RECV_LEN)
 #define MINE     0xa7 /* the contents of the source */
+#define WAIT_NS  30000000000ull
 
 enum { WR_WRITE, WR_READ, WR_SEND, WR_RECV };
 
@@ -21,15 +22,6 @@ struct hello {
 	uint64_t addr;
 	uint32_t stag;
 };
-
-static uint64_t
-seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec;
-}
 
 static int
 post_recv(struct stream *s)
@@ -180,9 +172,9 @@ untouched(const uint8_t *p)
 int
 stream_audit(struct stream *s)
 {
-	uint64_t until = seconds() + 30;
+	uint64_t until = now_ns() + WAIT_NS;
 
-	while ((s->completed < s->posted || !s->told) && seconds() < until)
+	while ((s->completed < s->posted || !s->told) && now_ns() < until)
 		if (stream_turn(s))
 			return -1;
 	for (int i = 0; i < 10; i++) /* no completion may come twice */

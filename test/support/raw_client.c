@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "raw_client.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +15,6 @@
 #include <unistd.h>
 
 #define REPLY_NS (60ull * 1000 * 1000 * 1000) /* reached only when something is broken */
-
-uint64_t
-raw_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 void (*raw_napper)(unsigned us);
 
@@ -140,10 +132,10 @@ static int
 home_ready(struct raw_client *c)
 {
 	struct shm_header *h = (struct shm_header *)c->home;
-	uint64_t end = raw_now() + REPLY_NS;
+	uint64_t end = now_ns() + REPLY_NS;
 
 	while (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC) {
-		if (raw_now() > end)
+		if (now_ns() > end)
 			return -ETIMEDOUT;
 		raw_nap(100);
 	}
@@ -188,11 +180,11 @@ static int
 slot_claim(struct raw_client *c, const struct shm_bar *dir, bool quiet)
 {
 	struct shm_bar_slot *s = c->slot;
-	uint64_t end = raw_now() + REPLY_NS;
-	uint32_t token = (uint32_t)raw_now() | 1;
+	uint64_t end = now_ns() + REPLY_NS;
+	uint32_t token = (uint32_t)now_ns() | 1;
 
 	/* The client before must be gone. */
-	while (__atomic_load_n(&s->serves, __ATOMIC_ACQUIRE) != 0 && raw_now() < end)
+	while (__atomic_load_n(&s->serves, __ATOMIC_ACQUIRE) != 0 && now_ns() < end)
 		raw_nap(1000);
 	snprintf(s->name, sizeof(s->name), "raw client");
 	__atomic_store_n(&s->want, token, __ATOMIC_RELEASE);
@@ -200,7 +192,7 @@ slot_claim(struct raw_client *c, const struct shm_bar *dir, bool quiet)
 		raw_beat(c);
 		if (__atomic_load_n(&s->refused, __ATOMIC_ACQUIRE) == token)
 			return complain(quiet, s->status, "the slot");
-		if (raw_now() > end)
+		if (now_ns() > end)
 			return complain(quiet, -ETIMEDOUT, "the slot");
 		raw_nap(1000);
 	}
@@ -353,10 +345,10 @@ is_alive(const struct raw_client *c)
 int
 raw_try(struct raw_client *c, struct shm_msg *m, enum shm_op op)
 {
-	uint64_t tag, end = raw_now() + REPLY_NS;
+	uint64_t tag, end = now_ns() + REPLY_NS;
 
 	while (!raw_post(c, m, op)) {
-		if (raw_now() > end || !is_alive(c))
+		if (now_ns() > end || !is_alive(c))
 			return -EPIPE;
 		raw_nap(50);
 	}
@@ -372,7 +364,7 @@ raw_try(struct raw_client *c, struct shm_msg *m, enum shm_op op)
 		raw_beat(c);
 		if (turn < 200)
 			continue;
-		if (raw_now() > end || !is_alive(c)) {
+		if (now_ns() > end || !is_alive(c)) {
 			snprintf(m->body.text, sizeof(m->body.text), "no reply to command %d", op);
 			return -EPIPE;
 		}
@@ -570,7 +562,7 @@ raw_join(struct raw_link *l, uint64_t patience)
 				    .markers = 2,
 				    .ird = 4,
 				    .ord = 4}};
-	uint64_t end = raw_now() + patience;
+	uint64_t end = now_ns() + patience;
 	unsigned established = 0;
 	int rc = sk_addr_parse(l->addr, &m.body.cm.remote);
 
@@ -581,7 +573,7 @@ raw_join(struct raw_link *l, uint64_t patience)
 		if (raw_event(l->client, &m) ||
 			(l->server != l->client && raw_event(l->server, &m))) {
 			rc = join_event(l, &m, &established);
-		} else if (raw_now() > end) {
+		} else if (now_ns() > end) {
 			l->why = "timed out";
 			rc = -ETIMEDOUT;
 		} else {

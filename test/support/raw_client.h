@@ -137,8 +137,6 @@ bool raw_recv(struct raw_qp *qp, const struct rd_sge *sge);
 /* Takes one completion, or returns false if there is none. */
 bool raw_poll(struct raw_cq *cq, struct shm_cqe *out);
 
-/* Returns the machine's clock, in ns. */
-uint64_t raw_now(void);
 /* Sleeps for some microseconds, or calls raw_napper(us) instead if it is not NULL. */
 void raw_nap(unsigned us);
 extern void (*raw_napper)(unsigned us);
