@@ -34,11 +34,6 @@
 #define TURNS   4
 #define WAIT_MS 60000 /* a reply that does not come in this time is missing */
 
-struct input {
-	const uint8_t *p;
-	size_t len, at;
-};
-
 static struct conn {
 	int fd, wake, bell; /* -1: none */
 	uint8_t *home;
@@ -48,12 +43,6 @@ static struct conn {
 } conns[CONNS];
 static struct eng *e;
 static char path[64];
-
-static uint8_t
-next(struct input *in)
-{
-	return in->at < in->len ? in->p[in->at++] : 0;
-}
 
 static void
 turns(unsigned n)
@@ -248,27 +237,27 @@ send_msg(struct conn *c, const void *msg, size_t len, const int *fds, unsigned n
 /* ---- Steps ---- */
 
 static void
-step_hello(struct conn *c, struct input *in)
+step_hello(struct conn *c, struct fuzz_input *in)
 {
 	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_HELLO};
 
 	dial(c);
-	for (unsigned i = 0, n = next(in) % 16; i < n; i++)
-		m.text[i] = (char)next(in);
+	for (unsigned i = 0, n = fuzz_byte(in) % 16; i < n; i++)
+		m.text[i] = (char)fuzz_byte(in);
 	send_msg(c, &m, sizeof(m), NULL, 0);
 }
 
 /* Operands: [kind and number of descriptors][pages][difference of the size][flags] */
 static void
-step_region(struct conn *c, struct input *in)
+step_region(struct conn *c, struct fuzz_input *in)
 {
 	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REGION};
-	unsigned how = next(in), pages = 1 + next(in) % 20u, n = how >> 4 & 3;
+	unsigned how = fuzz_byte(in), pages = 1 + fuzz_byte(in) % 20u, n = how >> 4 & 3;
 	int fds[4];
 
 	dial(c);
-	m.size = pages * 4096ull + next(in);
-	m.flags = next(in);
+	m.size = pages * 4096ull + fuzz_byte(in);
+	m.flags = fuzz_byte(in);
 	n = n == 3 ? 0 : n + 1;
 	for (unsigned i = 0; i < n; i++)
 		fds[i] = some_fd(how & 3, pages);
@@ -279,21 +268,21 @@ step_region(struct conn *c, struct input *in)
 
 /* Sends a HELLO or REGION whose bytes and length the input changes. */
 static void
-step_raw(struct conn *c, struct input *in)
+step_raw(struct conn *c, struct fuzz_input *in)
 {
 	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .size = 4096};
 	uint8_t buf[2 * sizeof(m)] = {0};
-	size_t len = sizeof(m) + (size_t)(int8_t)next(in);
-	unsigned how = next(in);
+	size_t len = sizeof(m) + (size_t)(int8_t)fuzz_byte(in);
+	unsigned how = fuzz_byte(in);
 	int fds[8];
 
 	dial(c);
 	m.op = how & 7;
 	memcpy(buf, &m, sizeof(m));
 	for (unsigned n = how >> 3 & 3; n > 0; n--) {
-		unsigned at = next(in) % sizeof(buf);
+		unsigned at = fuzz_byte(in) % sizeof(buf);
 
-		buf[at] = next(in);
+		buf[at] = fuzz_byte(in);
 	}
 	for (unsigned i = 0; i < how >> 5; i++)
 		fds[i] = some_fd(i & 3, 1);
@@ -313,11 +302,11 @@ ring(struct conn *c, uint64_t n)
 
 /* Sends a command: a domain, a region in the memory that was passed last, or its removal. */
 static void
-step_command(struct conn *c, struct input *in)
+step_command(struct conn *c, struct fuzz_input *in)
 {
 	static const uint16_t ops[] = {
 		SHM_PD_CREATE, SHM_MR_CREATE, SHM_REGION_DROP, SHM_MR_DESTROY, SHM_CQ_CREATE};
-	struct shm_msg m = {.op = ops[next(in) % SK_ARRAY_LEN(ops)]};
+	struct shm_msg m = {.op = ops[fuzz_byte(in) % SK_ARRAY_LEN(ops)]};
 
 	if (c->home == NULL)
 		return;
@@ -325,9 +314,9 @@ step_command(struct conn *c, struct input *in)
 		m.body.mr = (struct shm_mr){.access = 1,
 			.len = 4096,
 			.nextents = 1,
-			.extents = {{.region = c->region, .offset = next(in), .len = 4096}}};
+			.extents = {{.region = c->region, .offset = fuzz_byte(in), .len = 4096}}};
 	else
-		m.body.handle = m.op == SHM_REGION_DROP ? c->region : next(in);
+		m.body.handle = m.op == SHM_REGION_DROP ? c->region : fuzz_byte(in);
 	if (shm_prod_room(&c->cmd) > 0) {
 		memcpy((uint8_t *)shm_prod_entry(&c->cmd) + 4, (uint8_t *)&m + 4, sizeof(m) - 4);
 		shm_prod_push(&c->cmd);
@@ -339,9 +328,9 @@ step_command(struct conn *c, struct input *in)
 /* Rings the doorbell many times, fills or reads its eventfd, and takes a wake-up. Operands: [how
  * and number of rings] */
 static void
-step_wake(struct conn *c, struct input *in)
+step_wake(struct conn *c, struct fuzz_input *in)
 {
-	unsigned how = next(in);
+	unsigned how = fuzz_byte(in);
 	uint64_t count;
 
 	for (unsigned n = how % 64; n > 0; n--)
@@ -355,12 +344,12 @@ step_wake(struct conn *c, struct input *in)
 }
 
 static void
-step_scribble(struct conn *c, struct input *in)
+step_scribble(struct conn *c, struct fuzz_input *in)
 {
-	size_t at = (size_t)next(in) << 8 | next(in);
+	size_t at = (size_t)fuzz_byte(in) << 8 | fuzz_byte(in);
 
 	if (c->home != NULL)
-		memset(c->home + at % (c->size - 256), next(in), next(in));
+		memset(c->home + at % (c->size - 256), fuzz_byte(in), fuzz_byte(in));
 	turns(TURNS);
 }
 
@@ -411,15 +400,15 @@ settle(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const kinds[])(struct conn *, struct input *) = {
+	static void (*const kinds[])(struct conn *, struct fuzz_input *) = {
 		step_hello, step_region, step_raw, step_command, step_wake, step_scribble};
-	struct input in = {data, size, 0};
+	struct fuzz_input in = {.p = data, .len = size};
 
 	for (unsigned i = 0; i < CONNS; i++)
 		conns[i] = (struct conn){.fd = -1, .wake = -1, .bell = -1};
 	settle();
 	for (unsigned i = 0; i < STEPS && in.at < in.len; i++) {
-		unsigned what = next(&in);
+		unsigned what = fuzz_byte(&in);
 		struct conn *c = &conns[what % CONNS];
 
 		what = what / CONNS % (SK_ARRAY_LEN(kinds) + 1);

@@ -28,8 +28,8 @@ count(void *arg, const char *layer, const char *name, enum sk_severity sev, cons
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {.p = data, .len = size};
-	struct world *world = world_enter(in_byte(&in) % WORLD_KINDS);
+	struct fuzz_input in = {.p = data, .len = size};
+	struct world *world = world_enter(fuzz_byte(&in) % WORLD_KINDS);
 	static unsigned runs;
 
 	steps_run(world, &in, STEP_ENGINE_KINDS);

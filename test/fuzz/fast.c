@@ -137,9 +137,9 @@ compare(void)
 }
 
 static void
-run_in(enum world_kind kind, const struct input *program)
+run_in(enum world_kind kind, const struct fuzz_input *program)
 {
-	struct input in = *program;
+	struct fuzz_input in = *program;
 	struct world *w;
 
 	run_of[running].n = 0;
@@ -156,8 +156,8 @@ run_in(enum world_kind kind, const struct input *program)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {.p = data, .len = size};
-	const bool crc = in_byte(&in) & 1;
+	struct fuzz_input in = {.p = data, .len = size};
+	const bool crc = fuzz_byte(&in) & 1;
 
 	began = world_now();
 	running = 0;

@@ -10,21 +10,6 @@
 #include "../../lib/falcon/psp.h"
 #include "../../lib/wire/rof.h"
 
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
-static uint64_t
-take(struct input *in, unsigned bytes)
-{
-	uint64_t v = 0;
-
-	for (; bytes > 0 && in->left > 0; bytes--, in->left--)
-		v = v << 8 | *in->p++;
-	return v;
-}
-
 static struct psp_crypto *crypto;
 static struct psp_sa *sas[5];
 static const uint8_t versions[] = {
@@ -75,17 +60,18 @@ receive(struct psp_rx *rx, const struct psp_device *d, uint8_t *p, size_t len)
 }
 
 static void
-spoilt(struct input *in, struct psp_rx *rx, const struct psp_device *d, uint64_t iv)
+spoilt(struct fuzz_input *in, struct psp_rx *rx, const struct psp_device *d, uint64_t iv)
 {
-	uint8_t which = (uint8_t)take(in, 1) % 5, *p;
-	uint32_t len = PSP_LEN + 4 + (uint32_t)take(in, 1) + wire_psp_icv_len(versions[which]);
+	uint8_t which = (uint8_t)fuzz_take_rest(in, 1) % 5, *p;
+	uint32_t len =
+		PSP_LEN + 4 + (uint32_t)fuzz_take_rest(in, 1) + wire_psp_icv_len(versions[which]);
 	struct wire_psp h = {.next = PSP_NEXT_FALCON,
 		.version = versions[which],
 		.crypt_offset = 1,
 		.spi = which + 1u,
 		.iv = iv};
-	uint32_t at = (uint32_t)take(in, 2) % len;
-	uint8_t flip = (uint8_t)take(in, 1);
+	uint32_t at = (uint32_t)fuzz_take_rest(in, 2) % len;
+	uint8_t flip = (uint8_t)fuzz_take_rest(in, 1);
 	struct psp_part part;
 	struct psp_pkt pkt;
 
@@ -103,7 +89,7 @@ spoilt(struct input *in, struct psp_rx *rx, const struct psp_device *d, uint64_t
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, size};
+	struct fuzz_input in = {.p = data, .len = size};
 	struct psp_device d = {0};
 	struct psp_iv ivs = {0};
 	struct psp_rx rx;
@@ -111,15 +97,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (crypto == NULL)
 		set_up();
-	psp_rx_init(&rx, &d, 1 + (uint32_t)take(&in, 1) % 5, psp_rx_margin(1000000));
-	while (in.left > 0) {
+	psp_rx_init(&rx, &d, 1 + (uint32_t)fuzz_take_rest(&in, 1) % 5, psp_rx_margin(1000000));
+	while (in.at < in.len) {
 		uint64_t before = iv;
 		size_t len;
 		uint8_t *p;
 
-		switch (take(&in, 1) % 6) {
+		switch (fuzz_take_rest(&in, 1) % 6) {
 		case 0:
-			now += take(&in, 8);
+			now += fuzz_take_rest(&in, 8);
 			break;
 		case 1:
 			if (psp_iv_next(&ivs, now, &iv))
@@ -127,16 +113,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		case 2:
 			d.generation++;
-			d.allow_previous = take(&in, 1) & 1;
-			psp_rx_rotate(&rx, &d, 1 + (uint32_t)take(&in, 1) % 5);
+			d.allow_previous = fuzz_take_rest(&in, 1) & 1;
+			psp_rx_rotate(&rx, &d, 1 + (uint32_t)fuzz_take_rest(&in, 1) % 5);
 			break;
 		case 3:
-			len = (size_t)take(&in, 1) % (in.left + 1);
-			p = exact_copy(in.p, len);
+			len = (size_t)fuzz_take_rest(&in, 1) % (in.len - in.at + 1);
+			p = exact_copy(in.p + in.at, len);
 			receive(&rx, &d, p, len);
 			free(p);
-			in.p += len;
-			in.left -= len;
+			in.at += len;
 			break;
 		default:
 			spoilt(&in, &rx, &d, iv);

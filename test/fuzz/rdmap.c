@@ -17,21 +17,6 @@
 #define RECEIVES 1024
 #define GRANTED  2048 /* end of both areas */
 
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
-static uint64_t
-take(struct input *in, unsigned bytes)
-{
-	uint64_t v = 0;
-
-	for (; bytes > 0 && in->left > 0; bytes--, in->left--)
-		v = v << 8 | *in->p++;
-	return v;
-}
-
 static struct end e;
 static struct rd_mr *writable, *readable, *local, *words, *behind;
 static struct rd_mw *window[2];
@@ -43,9 +28,9 @@ static uint32_t message_off;        /* offset in the Send that the peer is sendi
 static uint32_t atomics_in;         /* number of Atomic Responses */
 
 static uint32_t
-any_stag(struct input *in)
+any_stag(struct fuzz_input *in)
 {
-	switch (take(in, 1) % 8) {
+	switch (fuzz_take_rest(in, 1) % 8) {
 	case 5:
 		return window[0]->mr.stag;
 	case 6:
@@ -55,19 +40,19 @@ any_stag(struct input *in)
 	case 1:
 		return local->stag;
 	case 2:
-		return (uint32_t)take(in, 4);
+		return (uint32_t)fuzz_take_rest(in, 4);
 	default:
 		return writable->stag;
 	}
 }
 
 static uint64_t
-any_address(struct input *in)
+any_address(struct fuzz_input *in)
 {
 	static const uint64_t bases[] = {0x20000, 0x30000, 0x50000, 0x10000};
-	uint64_t kind = take(in, 1) % 5;
+	uint64_t kind = fuzz_take_rest(in, 1) % 5;
 
-	return kind == 4 ? take(in, 8) : bases[kind] + take(in, 2) - 16;
+	return kind == 4 ? fuzz_take_rest(in, 8) : bases[kind] + fuzz_take_rest(in, 2) - 16;
 }
 
 /* Updates the fields that the next correct untagged segment must have. */
@@ -84,11 +69,11 @@ count_segment(const struct wire_ddp *d, uint32_t len)
 }
 
 static void
-peer_fpdu(struct input *in)
+peer_fpdu(struct fuzz_input *in)
 {
-	uint8_t body[1600], bits = (uint8_t)take(in, 1);
+	uint8_t body[1600], bits = (uint8_t)fuzz_take_rest(in, 1);
 	struct wire_ddp d = {.opcode = bits & 15, .last = bits & 16, .tagged = bits & 32};
-	uint32_t len = (uint32_t)take(in, 2) % sizeof(body);
+	uint32_t len = (uint32_t)fuzz_take_rest(in, 2) % sizeof(body);
 	struct wire_read_request rr;
 
 	memset(body, 0xee, sizeof(body));
@@ -96,15 +81,15 @@ peer_fpdu(struct input *in)
 		d.stag = any_stag(in);
 		d.to = any_address(in);
 	} else {
-		d.qn = bits & 64 ? (uint32_t)take(in, 1) : d.opcode == RDMAP_READ_REQUEST;
+		d.qn = bits & 64 ? (uint32_t)fuzz_take_rest(in, 1) : d.opcode == RDMAP_READ_REQUEST;
 		d.msn = (d.qn == DDP_QN_READ ? reads_in : sends_in) + (bits & 128 ? 2u : 1u);
-		d.mo = take(in, 1) % 8 ? message_off : (uint32_t)take(in, 2);
+		d.mo = fuzz_take_rest(in, 1) % 8 ? message_off : (uint32_t)fuzz_take_rest(in, 2);
 		d.inv_stag = any_stag(in);
 		count_segment(&d, len);
 	}
 	if (d.opcode == RDMAP_READ_REQUEST) {
 		rr = (struct wire_read_request){any_stag(in), any_address(in),
-			(uint32_t)take(in, 2), any_stag(in), any_address(in)};
+			(uint32_t)fuzz_take_rest(in, 2), any_stag(in), any_address(in)};
 		wire_read_request_emit(body, &rr);
 		len = RDMAP_READ_REQUEST_LEN;
 	}
@@ -112,29 +97,30 @@ peer_fpdu(struct input *in)
 }
 
 static void
-peer_response(struct input *in)
+peer_response(struct fuzz_input *in)
 {
 	struct wire_ddp d = {.tagged = true, .opcode = RDMAP_READ_RESPONSE, .stag = local->stag};
 	uint8_t body[600];
 
 	memset(body, 0xdd, sizeof(body));
-	d.to = local->base + RECEIVES + take(in, 1);
-	d.last = take(in, 1) & 1;
-	end_fpdu(&e, &d, body, (uint32_t)take(in, 2) % sizeof(body));
+	d.to = local->base + RECEIVES + fuzz_take_rest(in, 1);
+	d.last = fuzz_take_rest(in, 1) & 1;
+	end_fpdu(&e, &d, body, (uint32_t)fuzz_take_rest(in, 2) % sizeof(body));
 }
 
 static void
-peer_atomic(struct input *in)
+peer_atomic(struct fuzz_input *in)
 {
 	struct wire_ddp d = {
 		.last = true, .opcode = RDMAP_ATOMIC_REQUEST, .qn = DDP_QN_READ, .msn = ++reads_in};
-	uint64_t at = take(in, 1) & 1 ? take(in, 2) % LEN : 8 * (take(in, 1) % 64);
-	struct wire_atomic_request ar = {.op = (uint8_t)take(in, 1) % 4,
-		.stag = take(in, 1) % 8 ? words->stag : any_stag(in),
+	uint64_t at = fuzz_take_rest(in, 1) & 1 ? fuzz_take_rest(in, 2) % LEN
+						: 8 * (fuzz_take_rest(in, 1) % 64);
+	struct wire_atomic_request ar = {.op = (uint8_t)fuzz_take_rest(in, 1) % 4,
+		.stag = fuzz_take_rest(in, 1) % 8 ? words->stag : any_stag(in),
 		.to = words->base + at,
-		.data = take(in, 2),
-		.data_mask = take(in, 1) << 56 | take(in, 1) << 7,
-		.compare_mask = take(in, 1)};
+		.data = fuzz_take_rest(in, 2),
+		.data_mask = fuzz_take_rest(in, 1) << 56 | fuzz_take_rest(in, 1) << 7,
+		.compare_mask = fuzz_take_rest(in, 1)};
 	uint8_t body[RDMAP_ATOMIC_REQUEST_LEN];
 
 	if (at % 8 == 0)
@@ -143,11 +129,11 @@ peer_atomic(struct input *in)
 }
 
 static void
-peer_extension(struct input *in)
+peer_extension(struct fuzz_input *in)
 {
-	struct wire_atomic_response r = {.original = take(in, 2)};
+	struct wire_atomic_response r = {.original = fuzz_take_rest(in, 2)};
 	struct wire_ddp d = {.last = true, .opcode = RDMAP_ATOMIC_RESPONSE, .qn = DDP_QN_ATOMIC};
-	uint8_t body[16], kind = (uint8_t)take(in, 1);
+	uint8_t body[16], kind = (uint8_t)fuzz_take_rest(in, 1);
 	uint32_t len;
 
 	if (kind & 1) {
@@ -168,15 +154,16 @@ peer_extension(struct input *in)
 
 /* Chooses mostly valid binds, so that some succeed. */
 static void
-client_binds(struct input *in, struct rd_wr *wr)
+client_binds(struct fuzz_input *in, struct rd_wr *wr)
 {
-	uint64_t off = take(in, 2) % (LEN + 64), len = take(in, 2) % LEN;
+	uint64_t off = fuzz_take_rest(in, 2) % (LEN + 64), len = fuzz_take_rest(in, 2) % LEN;
 
-	wr->rkey = (window[take(in, 1) & 1]->mr.stag & ~0xffu) | (uint32_t)take(in, 1);
-	wr->imm = take(in, 1) % 8 ? behind->stag : any_stag(in);
-	wr->remote_addr = take(in, 1) % 8 ? behind->base + off : any_address(in);
+	wr->rkey = (window[fuzz_take_rest(in, 1) & 1]->mr.stag & ~0xffu) |
+		   (uint32_t)fuzz_take_rest(in, 1);
+	wr->imm = fuzz_take_rest(in, 1) % 8 ? behind->stag : any_stag(in);
+	wr->remote_addr = fuzz_take_rest(in, 1) % 8 ? behind->base + off : any_address(in);
 	wr->data = len;
-	wr->compare = take(in, 1) & (take(in, 1) % 8 ? 0x2e : 0xff);
+	wr->compare = fuzz_take_rest(in, 1) & (fuzz_take_rest(in, 1) % 8 ? 0x2e : 0xff);
 	if (!(wr->compare & (RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)))
 		return;
 	off = wr->remote_addr - behind->base;
@@ -185,7 +172,7 @@ client_binds(struct input *in, struct rd_wr *wr)
 }
 
 static void
-client_posts(struct input *in)
+client_posts(struct fuzz_input *in)
 {
 	static const uint8_t opcodes[] = {RD_SEND, RD_SEND_INV, RD_WRITE, RD_READ, RD_READ_INV,
 		RD_LOCAL_INV, RD_CMP_SWAP, RD_FETCH_ADD, RD_SWAP, RD_IMM, RD_WRITE_IMM, RD_SEND_IMM,
@@ -194,32 +181,34 @@ client_posts(struct input *in)
 
 	if (e.sq_tail - e.sq_head >= 60)
 		return;
-	wr = end_post(&e, opcodes[take(in, 1) % sizeof(opcodes)], posted++);
-	wr->rkey = (uint32_t)take(in, 1);
-	wr->flags |= (uint8_t)take(in, 1) & (RD_SOLICITED | RD_FENCE);
-	wr->imm = take(in, 1) % 4 ? window[1]->mr.stag : any_stag(in);
+	wr = end_post(&e, opcodes[fuzz_take_rest(in, 1) % sizeof(opcodes)], posted++);
+	wr->rkey = (uint32_t)fuzz_take_rest(in, 1);
+	wr->flags |= (uint8_t)fuzz_take_rest(in, 1) & (RD_SOLICITED | RD_FENCE);
+	wr->imm = fuzz_take_rest(in, 1) % 4 ? window[1]->mr.stag : any_stag(in);
 	if (wr->opcode == RD_BIND_MW) {
 		client_binds(in, wr);
 		return;
 	}
 	if (wr->opcode == RD_CMP_SWAP || wr->opcode == RD_FETCH_ADD || wr->opcode == RD_SWAP) {
-		wr_sge(wr, local, RECEIVES + take(in, 1), 8);
+		wr_sge(wr, local, RECEIVES + fuzz_take_rest(in, 1), 8);
 		return;
 	}
-	for (unsigned n = (unsigned)take(in, 1) % 3; n > 0; n--)
-		wr_sge(wr, local, RECEIVES + take(in, 1), (uint32_t)take(in, 2) % 768);
+	for (unsigned n = (unsigned)fuzz_take_rest(in, 1) % 3; n > 0; n--)
+		wr_sge(wr, local, RECEIVES + fuzz_take_rest(in, 1),
+			(uint32_t)fuzz_take_rest(in, 2) % 768);
 }
 
 static void
-step(struct input *in)
+step(struct fuzz_input *in)
 {
 	uint8_t raw[64];
 	unsigned n = 0;
 
-	switch (take(in, 1) % 16) {
+	switch (fuzz_take_rest(in, 1) % 16) {
 	case 0:
-		for (; n < sizeof(raw) && in->left > 0 && (n == 0 || take(in, 1)); n++)
-			raw[n] = (uint8_t)take(in, 1);
+		for (; n < sizeof(raw) && in->at < in->len && (n == 0 || fuzz_take_rest(in, 1));
+			n++)
+			raw[n] = (uint8_t)fuzz_take_rest(in, 1);
 		end_feed(&e, raw, n, 0, NULL);
 		break;
 	case 1:
@@ -230,19 +219,19 @@ step(struct input *in)
 	case 4:
 	case 5:
 		if (e.rq_tail - e.rq_head < 60)
-			wr_sge(end_recv(&e, received++), local, take(in, 1),
-				(uint32_t)take(in, 2) % 768);
+			wr_sge(end_recv(&e, received++), local, fuzz_take_rest(in, 1),
+				(uint32_t)fuzz_take_rest(in, 2) % 768);
 		break;
 	case 6:
 		peer_response(in);
 		break;
 	case 7:
-		e.refuse_rec = (unsigned)take(in, 1) % 4;
-		e.refuse_send = (unsigned)take(in, 1) % 4;
-		iw_space(e.q, (uint32_t)take(in, 2));
+		e.refuse_rec = (unsigned)fuzz_take_rest(in, 1) % 4;
+		e.refuse_send = (unsigned)fuzz_take_rest(in, 1) % 4;
+		iw_space(e.q, (uint32_t)fuzz_take_rest(in, 2));
 		break;
 	case 8:
-		switch (take(in, 1)) {
+		switch (fuzz_take_rest(in, 1)) {
 		case 0:
 			iw_disconnect(e.q, 0, IW_CLOSE_ORDERLY);
 			break;
@@ -306,13 +295,13 @@ unbound_unchanged(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, size};
+	struct fuzz_input in = {.p = data, .len = size};
 	struct iw_params params = end_params();
 
-	params.send_space = 1 + 100 * (int64_t)take(&in, 1);
-	params.ird = params.ord = 1 + take(&in, 1) % 4;
+	params.send_space = 1 + 100 * (int64_t)fuzz_take_rest(&in, 1);
+	params.ird = params.ord = 1 + fuzz_take_rest(&in, 1) % 4;
 	params.draft_ext = params.ird & 1;
-	end_init(&e, &params, take(&in, 1) & 1);
+	end_init(&e, &params, fuzz_take_rest(&in, 1) & 1);
 	writable = end_mr(&e, 0x10000, LEN, RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE, 2, 1);
 	readable = end_mr(&e, 0x20000, LEN, RD_ACC_REMOTE_READ, 1, 2);
 	local = end_mr(&e, 0x30000, LEN, RD_ACC_LOCAL_WRITE, 3, 3);
@@ -325,7 +314,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	atomics_in = 0;
 	posted = received = 0;
 	sends_in = reads_in = message_off = 0;
-	while (in.left > 0)
+	while (in.at < in.len)
 		step(&in);
 	e.refuse_rec = e.refuse_send = 0;
 	end_tx(&e);

@@ -13,26 +13,17 @@
 #define STEPS_MAX 180  /* fewer than the number of messages that the script records */
 #define MSG_MAX   3000 /* bytes of a posted message, and so of an answer */
 
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
 static struct script s;
 
 static uint32_t
-take(struct input *in, unsigned bytes)
+take(struct fuzz_input *in, unsigned bytes)
 {
-	uint32_t v = 0;
-
-	for (; bytes > 0 && in->left > 0; bytes--, in->left--)
-		v = v << 8 | *in->p++;
-	return v;
+	return (uint32_t)fuzz_take_rest(in, bytes);
 }
 
 /* Returns a number near `base`, sometimes any number. */
 static uint32_t
-near(struct input *in, uint32_t base)
+near(struct fuzz_input *in, uint32_t base)
 {
 	uint8_t b = (uint8_t)take(in, 1);
 
@@ -40,7 +31,7 @@ near(struct input *in, uint32_t base)
 }
 
 static struct wire_rof
-header(struct input *in)
+header(struct fuzz_input *in)
 {
 	uint8_t bits = (uint8_t)take(in, 1);
 	struct wire_rof h = {.opcode = (uint8_t)take(in, 1)};
@@ -71,7 +62,7 @@ header(struct input *in)
 
 /* Delivers an answer similar to that of the oldest request. */
 static void
-nearly_an_answer(struct input *in)
+nearly_an_answer(struct fuzz_input *in)
 {
 	uint32_t rsn = near(in, s.c->txn_base), len = take(in, 2) % 1200;
 	struct rof_txn *t = rof_chan_txn(s.c, rsn);
@@ -96,7 +87,7 @@ nearly_an_answer(struct input *in)
 }
 
 static void
-raw(struct input *in)
+raw(struct fuzz_input *in)
 {
 	uint8_t type = (uint8_t)(take(in, 1) % 3);
 	uint32_t n = take(in, 1) % 80;
@@ -108,7 +99,7 @@ raw(struct input *in)
 }
 
 static void
-post(struct input *in)
+post(struct fuzz_input *in)
 {
 	static const uint8_t ops[] = {RD_SEND, RD_SEND_INV, RD_SEND_IMM, RD_WRITE, RD_WRITE_IMM,
 		RD_READ, RD_READ_INV, RD_CMP_SWAP, RD_FETCH_ADD, RD_LOCAL_INV, RD_BIND_MW, 99};
@@ -123,7 +114,7 @@ post(struct input *in)
 }
 
 static void
-request(struct input *in)
+request(struct fuzz_input *in)
 {
 	struct wire_rof h = header(in);
 	uint32_t len = take(in, 2) % 1200;
@@ -133,7 +124,7 @@ request(struct input *in)
 }
 
 static void
-rare(struct input *in)
+rare(struct fuzz_input *in)
 {
 	switch (take(in, 1) % 8) {
 	case 0:
@@ -157,7 +148,7 @@ rare(struct input *in)
 }
 
 static void
-step(struct input *in)
+step(struct fuzz_input *in)
 {
 	switch (take(in, 1) % 10) {
 	case 0:
@@ -219,14 +210,14 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t transports[] = {ROF_RC, ROF_XRC, ROF_UD};
-	struct input in = {data, size};
+	struct fuzz_input in = {.p = data, .len = size};
 	uint8_t mode = (uint8_t)take(&in, 1), ordering = mode % 3;
 	unsigned done;
 
 	script_init(&s, transports[mode / 3 % 3], ordering,
 		ordering == ROF_ORDER_NONE ? ROF_ERRORS_COMPLETE : mode / 9 % 2);
 	s.c->sn_next = s.sn = take(&in, 1) & 1 ? 0xfffffff0 : 1;
-	for (unsigned i = 0; i < STEPS_MAX && in.left > 0; i++)
+	for (unsigned i = 0; i < STEPS_MAX && in.at < in.len; i++)
 		step(&in);
 	if (s.q->phase == ROF_PHASE_OPEN)
 		rof_disconnect(s.q);

@@ -16,19 +16,8 @@
 
 enum what { PASS, CHANGE, CUT, DOUBLE, INSERT, SPLIT, CLOSE, KINDS };
 
-struct input {
-	const uint8_t *p;
-	size_t len, at;
-};
-
 static struct rofx_tls *tls;
 static bool touched, up[2];
-
-static uint8_t
-next(struct input *in)
-{
-	return in->at < in->len ? in->p[in->at++] : 0;
-}
 
 static struct rofx_side
 side(unsigned n)
@@ -101,17 +90,17 @@ events(struct lone *x, unsigned k)
 
 /* Passes the output of one end on. Returns its length, or -1 when the stream has ended. */
 static int
-pass(struct lone *from, struct lone *to, unsigned k, struct input *in)
+pass(struct lone *from, struct lone *to, unsigned k, struct fuzz_input *in)
 {
 	uint8_t buf[2 * ROOM], *copy;
 	size_t len = lone_output(from, buf, ROOM), where, cut;
-	enum what what = (enum what)(next(in) % KINDS);
+	enum what what = (enum what)(fuzz_byte(in) % KINDS);
 	uint8_t value;
 
 	if (len == 0)
 		return 0;
-	where = (size_t)next(in) * len / 256;
-	value = next(in);
+	where = (size_t)fuzz_byte(in) * len / 256;
+	value = fuzz_byte(in);
 	cut = len;
 	switch (what) {
 	case CHANGE:
@@ -180,11 +169,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t psk[32] = "a pre-shared key of thirty bytes";
 	const struct rofx_tls_config tc = {.psk = psk, .psk_len = sizeof(psk)};
-	struct input in = {data, size, 0};
+	struct fuzz_input in = {.p = data, .len = size};
 	struct rofx_config cfg = {0};
 	struct rofx_side s = side(1);
 	struct lone *x[2];
-	uint8_t options = next(&in);
+	uint8_t options = fuzz_byte(&in);
 	char text[256];
 	int err;
 

@@ -13,26 +13,15 @@
 #define REGION   65536
 #define CQ_DEPTH 4
 
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
 static uint32_t
-next(struct input *in, unsigned bytes)
+next(struct fuzz_input *in, unsigned bytes)
 {
-	uint32_t v = 0;
-
-	while (bytes-- > 0 && in->left > 0) {
-		v = v << 8 | *in->p++;
-		in->left--;
-	}
-	return v;
+	return (uint32_t)fuzz_take_rest(in, bytes);
 }
 
 /* Overwrites a few bytes at a position that the input chooses. */
 static void
-scribble(struct input *in, uint8_t *base, size_t size)
+scribble(struct fuzz_input *in, uint8_t *base, size_t size)
 {
 	uint32_t at = next(in, 2) % size, v = next(in, 4);
 
@@ -40,7 +29,7 @@ scribble(struct input *in, uint8_t *base, size_t size)
 }
 
 static void
-rings(struct input *in)
+rings(struct fuzz_input *in)
 {
 	const size_t size = 4096;
 	struct shm_ring_at at = {.entries = next(in, 2),
@@ -59,7 +48,7 @@ rings(struct input *in)
 	}
 	shm_prod_init(&prod, base, &at);
 	shm_take_init(&take, base, &at);
-	while (in->left > 0) {
+	while (in->at < in->len) {
 		uint32_t op = next(in, 1), room = shm_prod_room(&prod);
 		const void *e = shm_take_peek(&take);
 
@@ -83,7 +72,7 @@ rings(struct input *in)
 }
 
 static struct {
-	struct input *in;
+	struct fuzz_input *in;
 	uint8_t *base;
 	struct shm_prod
 		evt; /* replies now and then as an engine would, with a body from the input */
@@ -140,7 +129,7 @@ lay_queues(struct shm_msg *m)
 
 /* Produces a completion, with a body from the input, in the first sub-ring of the CQ. */
 static void
-complete(struct input *in)
+complete(struct fuzz_input *in)
 {
 	uint8_t *first = engine.base + engine.heap + shm_cq_bytes(2) + SHM_LINE;
 	struct shm_cqe *e = (struct shm_cqe *)first + engine.completions % CQ_DEPTH;
@@ -158,11 +147,11 @@ complete(struct input *in)
 static void
 idle(void *arg)
 {
-	struct input *in = engine.in;
+	struct fuzz_input *in = engine.in;
 	struct shm_header *h = (struct shm_header *)engine.base;
 	const struct shm_msg *m = engine.sane ? shm_take_peek(&engine.cmd) : NULL;
 
-	if (in->left == 0) {
+	if (in->at == in->len) {
 		h->engine_alive = 0;
 		return;
 	}
@@ -185,7 +174,7 @@ idle(void *arg)
 
 /* Posts a request that the input chooses. */
 static void
-post(struct input *in, struct saker_qp *qp, struct saker_srq *srq, uint8_t *mem)
+post(struct fuzz_input *in, struct saker_qp *qp, struct saker_srq *srq, uint8_t *mem)
 {
 	uint32_t how = next(in, 1), opcode = next(in, 1);
 	struct rd_sge sge[8];
@@ -209,7 +198,7 @@ post(struct input *in, struct saker_qp *qp, struct saker_srq *srq, uint8_t *mem)
 }
 
 static void
-use(struct saker *s, struct input *in)
+use(struct saker *s, struct fuzz_input *in)
 {
 	struct saker_qp_attr attr = {
 		.sq_depth = 4, .rq_depth = 4, .max_send_sge = 2, .max_inline = 16};
@@ -230,7 +219,7 @@ use(struct saker *s, struct input *in)
 	if (saker_qp_create(pd, &attr, &qp) < 0)
 		return;
 	(void)saker_alloc(s, 4096);
-	while (in->left > 0) {
+	while (in->at < in->len) {
 		struct saker_cq *cq;
 
 		switch (next(in, 1) % 10) {
@@ -271,7 +260,7 @@ use(struct saker *s, struct input *in)
 }
 
 static void
-region(struct input *in)
+region(struct fuzz_input *in)
 {
 	const struct shm_home home = {.nstages = 2,
 		.commands = 4,
@@ -307,7 +296,7 @@ region(struct input *in)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, size};
+	struct fuzz_input in = {.p = data, .len = size};
 
 	if ((next(&in, 1) & 1) != 0)
 		rings(&in);

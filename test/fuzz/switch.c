@@ -141,17 +141,6 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- Frames ---- */
 
-struct input {
-	const uint8_t *p;
-	size_t len, at;
-};
-
-static uint8_t
-next(struct input *i)
-{
-	return i->at < i->len ? i->p[i->at++] : 0;
-}
-
 static size_t
 put_payload(uint8_t *p, unsigned kind, unsigned from, unsigned function)
 {
@@ -189,9 +178,9 @@ put_arp(uint8_t *p, unsigned kind, unsigned from)
 }
 
 static void
-one_frame(struct input *i, unsigned from)
+one_frame(struct fuzz_input *i, unsigned from)
 {
-	unsigned who = next(i), kind = next(i), more = next(i);
+	unsigned who = fuzz_byte(i), kind = fuzz_byte(i), more = fuzz_byte(i);
 	struct wire_eth eth = {.type = kind & 4 ? ETH_ARP : ETH_IPV4, .vlan = shapes[from].vlan};
 	uint8_t frame[FRAME + 64];
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool), *tail;
@@ -212,10 +201,10 @@ one_frame(struct input *i, unsigned from)
 	len = wire_eth_emit(frame, &eth);
 	len += kind & 4 ? put_arp(frame + len, kind, from)
 			: put_payload(frame + len, kind, from, more);
-	for (unsigned n = next(i) % 8u; n > 0; n--) {
-		unsigned at = next(i);
+	for (unsigned n = fuzz_byte(i) % 8u; n > 0; n--) {
+		unsigned at = fuzz_byte(i);
 
-		frame[at % len] = next(i);
+		frame[at % len] = fuzz_byte(i);
 	}
 	if (kind & 32)
 		len = SK_MIN(len, 1 + cut * 4);
@@ -249,10 +238,10 @@ arrived(unsigned from, unsigned to)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input i = {data, size, 0};
+	struct fuzz_input i = {.p = data, .len = size};
 
 	for (unsigned n = 0; n < FRAMES && i.at < i.len; n++) {
-		unsigned from = next(&i) % PORTS;
+		unsigned from = fuzz_byte(&i) % PORTS;
 
 		one_frame(&i, from);
 		/* A machine that exceeds its rate waits for later turns. */

@@ -18,11 +18,6 @@
 #define OOO_SLICES     64
 #define SEGMENT_SLICES 2 /* of a segment of the peer */
 
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
 static struct world {
 	struct tcp_stack *s;
 	struct tcp_listener *l;
@@ -35,21 +30,6 @@ static struct world {
 	uint8_t wscale;
 	int64_t recs, slices;
 } w;
-
-static uint32_t
-take(struct input *in, unsigned bytes)
-{
-	uint32_t v = 0;
-
-	for (; bytes; bytes--) {
-		v <<= 8;
-		if (in->left) {
-			v |= *in->p++;
-			in->left--;
-		}
-	}
-	return v;
-}
 
 /* ---- The owner ---- */
 
@@ -174,36 +154,36 @@ make_payload(uint32_t seq, uint32_t len)
 }
 
 static void
-options(struct input *in, struct wire_tcp *t)
+options(struct fuzz_input *in, struct wire_tcp *t)
 {
-	unsigned what = take(in, 1);
+	unsigned what = fuzz_take(in, 1);
 
-	t->wscale = what & 1 ? take(in, 1) % 16 : 0xff;
-	t->mss = what & 2 ? take(in, 2) : 0;
+	t->wscale = what & 1 ? fuzz_take(in, 1) % 16 : 0xff;
+	t->mss = what & 2 ? fuzz_take(in, 2) : 0;
 	t->sack_ok = what & 4;
 	t->ts = what & 8;
 	if (t->ts) {
-		t->ts_val = (uint32_t)(w.now >> 20) + (int8_t)take(in, 1);
-		t->ts_ecr = take(in, 1);
+		t->ts_val = (uint32_t)(w.now >> 20) + (int8_t)fuzz_take(in, 1);
+		t->ts_ecr = fuzz_take(in, 1);
 	}
 	for (t->nsack = 0; t->nsack < (what >> 4 & 3); t->nsack++) {
-		t->sack[t->nsack].left = w.iss + take(in, 2);
-		t->sack[t->nsack].right = t->sack[t->nsack].left + take(in, 2);
+		t->sack[t->nsack].left = w.iss + fuzz_take(in, 2);
+		t->sack[t->nsack].right = t->sack[t->nsack].left + fuzz_take(in, 2);
 	}
 }
 
 static void
-segment(struct input *in)
+segment(struct fuzz_input *in)
 {
-	unsigned how = take(in, 1);
+	unsigned how = fuzz_take(in, 1);
 	struct wire_tcp t = {.sport = w.t.rport, .dport = w.t.lport};
-	uint32_t len = how & 1 ? take(in, 1) * (how & 2 ? 8 : 1) : 0;
+	uint32_t len = how & 1 ? fuzz_take(in, 1) * (how & 2 ? 8 : 1) : 0;
 	struct tcp_slice *payload = NULL;
 
-	t.flags = how & 4 ? TCP_ACK : take(in, 1);
-	t.seq = how & 8 ? w.next : w.next + (int16_t)take(in, 2) * (how & 16 ? 64 : 1);
-	t.ack = w.iss + (how & 32 ? take(in, 2) : take(in, 1));
-	t.window = how & 64 ? 0xffff : take(in, 2);
+	t.flags = how & 4 ? TCP_ACK : fuzz_take(in, 1);
+	t.seq = how & 8 ? w.next : w.next + (int16_t)fuzz_take(in, 2) * (how & 16 ? 64 : 1);
+	t.ack = w.iss + (how & 32 ? fuzz_take(in, 2) : fuzz_take(in, 1));
+	t.window = how & 64 ? 0xffff : fuzz_take(in, 2);
 	t.wscale = 0xff;
 	if (how & 128)
 		options(in, &t);
@@ -217,17 +197,17 @@ segment(struct input *in)
 		}
 	}
 	if (w.c && !tcp_reopen(w.c, w.now, &t))
-		tcp_input(w.c, w.now, &t, payload, take(in, 1) & 3);
+		tcp_input(w.c, w.now, &t, payload, fuzz_take(in, 1) & 3);
 	else
 		tcp_listen_input(w.l, w.now, &w.t, MTU, &t, payload, 0);
 }
 
 static void
-owner(struct input *in)
+owner(struct fuzz_input *in)
 {
 	const struct tcp_note note = {{7, 8}};
 	struct tcp_rec *chain;
-	unsigned what = take(in, 1), end;
+	unsigned what = fuzz_take(in, 1), end;
 
 	w.refuse = what & 64;
 	w.busy = what & 128;
@@ -238,7 +218,7 @@ owner(struct input *in)
 		tcp_close(w.c, w.now);
 		break;
 	case 1:
-		end = take(in, 1);
+		end = fuzz_take(in, 1);
 		if (end == 1)
 			tcp_abort(w.c, w.now);
 		else if (end == 2 && !tcp_leave(w.c, w.now, &note))
@@ -246,18 +226,18 @@ owner(struct input *in)
 		break;
 	case 2:
 		if (what & 32)
-			tcp_icmp_unreachable(w.c, w.now, w.iss + take(in, 1), what & 64);
+			tcp_icmp_unreachable(w.c, w.now, w.iss + fuzz_take(in, 1), what & 64);
 		else
-			tcp_icmp_mtu(w.c, w.now, w.iss + take(in, 1), take(in, 2));
+			tcp_icmp_mtu(w.c, w.now, w.iss + fuzz_take(in, 1), fuzz_take(in, 2));
 		break;
 	case 3:
 		tcp_deliver_resume(w.c);
 		break;
 	case 4:
-		tcp_set_tso(w.c, take(in, 2));
+		tcp_set_tso(w.c, fuzz_take(in, 2));
 		break;
 	default:
-		chain = tcp_end_rec(&w.recs, NULL, 1 + take(in, 2) % 5000);
+		chain = tcp_end_rec(&w.recs, NULL, 1 + fuzz_take(in, 2) % 5000);
 		if (what & 32)
 			chain->next = tcp_end_rec(&w.recs, NULL, chain->len);
 		tcp_send(w.c, chain);
@@ -314,11 +294,11 @@ setup(uint8_t variant)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, size};
+	struct fuzz_input in = {.p = data, .len = size};
 
-	setup((uint8_t)take(&in, 1));
-	while (in.left) {
-		switch (take(&in, 1) & 3) {
+	setup((uint8_t)fuzz_take(&in, 1));
+	while (in.at < in.len) {
+		switch (fuzz_take(&in, 1) & 3) {
 		case 0:
 		case 1:
 			segment(&in);
@@ -327,7 +307,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			owner(&in);
 			break;
 		case 3:
-			w.now += (uint64_t)take(&in, 1) << (take(&in, 1) % 28);
+			w.now += (uint64_t)fuzz_take(&in, 1) << (fuzz_take(&in, 1) % 28);
 			break;
 		}
 		tcp_stack_poll(w.s, w.now, 16);

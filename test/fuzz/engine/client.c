@@ -304,13 +304,13 @@ client_command(struct client *c, struct shm_msg *m)
 }
 
 static void
-fill_mr(struct client *c, struct input *in, struct shm_msg *m)
+fill_mr(struct client *c, struct fuzz_input *in, struct shm_msg *m)
 {
-	unsigned how = in_byte(in);
+	unsigned how = fuzz_byte(in);
 	struct shm_mr *mr = &m->body.mr;
 
 	mr->pd = client_handle(c, THING_PD, how >> 6);
-	mr->access = how & 16 ? in_byte(in)
+	mr->access = how & 16 ? fuzz_byte(in)
 			      : RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ |
 					RD_ACC_REMOTE_ATOMIC | RD_ACC_MW_BIND;
 	mr->base = CLIENT_BASE;
@@ -325,9 +325,9 @@ fill_mr(struct client *c, struct input *in, struct shm_msg *m)
 }
 
 static void
-fill_srq(struct client *c, struct input *in, struct shm_msg *m)
+fill_srq(struct client *c, struct fuzz_input *in, struct shm_msg *m)
 {
-	unsigned how = in_byte(in);
+	unsigned how = fuzz_byte(in);
 
 	m->body.srq = (struct shm_srq_info){.pd = client_handle(c, THING_PD, 0),
 		.depth = 1u << (how & 5),
@@ -353,9 +353,9 @@ class_of(unsigned how, unsigned more)
 }
 
 static void
-fill_qp(struct client *c, struct input *in, struct shm_msg *m)
+fill_qp(struct client *c, struct fuzz_input *in, struct shm_msg *m)
 {
-	unsigned how = in_byte(in), more = in_byte(in);
+	unsigned how = fuzz_byte(in), more = fuzz_byte(in);
 
 	m->body.qp = (struct shm_qp_info){.pd = client_handle(c, THING_PD, more >> 6),
 		.send_cq = client_handle(c, THING_CQ, more >> 4 & 3),
@@ -375,9 +375,9 @@ fill_qp(struct client *c, struct input *in, struct shm_msg *m)
 }
 
 static void
-fill_move(struct client *c, struct client *other, struct input *in, struct shm_msg *m)
+fill_move(struct client *c, struct client *other, struct fuzz_input *in, struct shm_msg *m)
 {
-	unsigned which = in_byte(in), how = in_byte(in);
+	unsigned which = fuzz_byte(in), how = fuzz_byte(in);
 	const struct thing *peer = client_thing(other, THING_QP, how >> 4);
 
 	m->body.move = (struct shm_qp_move){.qp = client_handle(c, THING_QP, which),
@@ -401,9 +401,9 @@ fill_move(struct client *c, struct client *other, struct input *in, struct shm_m
 }
 
 static void
-fill_cm(struct client *c, struct client *other, struct input *in, struct shm_msg *m)
+fill_cm(struct client *c, struct client *other, struct fuzz_input *in, struct shm_msg *m)
 {
-	unsigned which = in_byte(in), how = in_byte(in), more = in_byte(in);
+	unsigned which = fuzz_byte(in), how = fuzz_byte(in), more = fuzz_byte(in);
 	struct shm_cm *cm = &m->body.cm;
 	const struct thing *port = client_thing(other, THING_LISTENER, which >> 5);
 
@@ -428,17 +428,17 @@ fill_cm(struct client *c, struct client *other, struct input *in, struct shm_msg
 }
 
 static void
-fill_handle(struct client *c, struct input *in, struct shm_msg *m, enum thing_kind kind)
+fill_handle(struct client *c, struct fuzz_input *in, struct shm_msg *m, enum thing_kind kind)
 {
-	m->body.handle = client_handle(c, kind, in_byte(in));
+	m->body.handle = client_handle(c, kind, fuzz_byte(in));
 	m->tag = m->body.handle;
 }
 
 void
-client_fill(struct client *c, struct client *other, struct input *in, struct shm_msg *m)
+client_fill(struct client *c, struct client *other, struct fuzz_input *in, struct shm_msg *m)
 {
 	memset(m, 0, sizeof(*m));
-	m->op = in_byte(in) % (SHM_OP_COUNT + 1);
+	m->op = fuzz_byte(in) % (SHM_OP_COUNT + 1);
 	switch (m->op) {
 	case SHM_PD_DESTROY:
 		fill_handle(c, in, m, THING_PD);
@@ -450,22 +450,22 @@ client_fill(struct client *c, struct client *other, struct input *in, struct shm
 		fill_mr(c, in, m);
 		break;
 	case SHM_CQ_CREATE:
-		m->body.cq.depth = 1 + in_byte(in) % 100u;
+		m->body.cq.depth = 1 + fuzz_byte(in) % 100u;
 		break;
 	case SHM_CQ_RESIZE:
-		m->body.cq.cq = client_handle(c, THING_CQ, in_byte(in));
-		m->body.cq.depth = 1 + in_byte(in) % 250u;
+		m->body.cq.cq = client_handle(c, THING_CQ, fuzz_byte(in));
+		m->body.cq.depth = 1 + fuzz_byte(in) % 250u;
 		break;
 	case SHM_SRQ_CREATE:
 		fill_srq(c, in, m);
 		break;
 	case SHM_SRQ_MODIFY:
 		m->body.srq.srq = client_handle(c, THING_SRQ, 0);
-		m->body.srq.limit = in_byte(in) % 20u;
+		m->body.srq.limit = fuzz_byte(in) % 20u;
 		break;
 	case SHM_SRQ_RESIZE:
 		m->body.srq.srq = client_handle(c, THING_SRQ, 0);
-		m->body.srq.depth = in_byte(in) & 64;
+		m->body.srq.depth = fuzz_byte(in) & 64;
 		break;
 	case SHM_QP_CREATE:
 		fill_qp(c, in, m);
@@ -474,7 +474,7 @@ client_fill(struct client *c, struct client *other, struct input *in, struct shm
 		fill_move(c, other, in, m);
 		break;
 	case SHM_QP_OPEN: {
-		const struct thing *t = client_thing(other, THING_QP, in_byte(in));
+		const struct thing *t = client_thing(other, THING_QP, fuzz_byte(in));
 
 		m->body.qp.xrcd = client_handle(c, THING_XRCD, 0);
 		m->body.qp.qpn = t != NULL ? t->number : 0;
@@ -490,7 +490,7 @@ client_fill(struct client *c, struct client *other, struct input *in, struct shm
 		break;
 	case SHM_MW_CREATE:
 		m->body.mw.pd = client_handle(c, THING_PD, 0);
-		m->body.mw.type = 1 + in_byte(in) % 2u;
+		m->body.mw.type = 1 + fuzz_byte(in) % 2u;
 		break;
 	case SHM_AH_CREATE:
 		m->body.ah.pd = client_handle(c, THING_PD, 0);
@@ -499,10 +499,10 @@ client_fill(struct client *c, struct client *other, struct input *in, struct shm
 		break;
 	case SHM_XRCD_OPEN:
 		m->body.xrcd.create = 1;
-		m->body.xrcd.ino = in_byte(in) % 4u;
+		m->body.xrcd.ino = fuzz_byte(in) % 4u;
 		break;
 	case SHM_REGION_DROP:
-		m->body.handle = in_byte(in);
+		m->body.handle = fuzz_byte(in);
 		break;
 	default:
 		if (m->op < SHM_OP_COUNT && destroyed[m->op] != THING_PD)

@@ -16,28 +16,6 @@
 #define CLIENT_BASE 0x100000u   /* address of the first byte of that memory in its requests */
 #define THINGS      16          /* objects of one kind that a client remembers */
 
-/* The bytes of an input. Behind the end, all bytes are 0. */
-struct input {
-	const uint8_t *p;
-	size_t len, at;
-};
-
-static inline uint8_t
-in_byte(struct input *in)
-{
-	return in->at < in->len ? in->p[in->at++] : 0;
-}
-
-static inline uint32_t
-in_bytes(struct input *in, unsigned n)
-{
-	uint32_t v = 0;
-
-	while (n-- > 0)
-		v = v << 8 | in_byte(in);
-	return v;
-}
-
 enum thing_kind {
 	THING_PD,
 	THING_MR,
@@ -103,6 +81,6 @@ void client_read(struct client *c);
 /* Takes the completions of a CQ, and requests an event. */
 void client_poll(struct client *c, unsigned cq, unsigned arm);
 /* Fills in a command from the input: a valid one, if the objects that it names exist. */
-void client_fill(struct client *c, struct client *other, struct input *in, struct shm_msg *m);
+void client_fill(struct client *c, struct client *other, struct fuzz_input *in, struct shm_msg *m);
 
 #endif

@@ -42,18 +42,18 @@ client(unsigned index)
 
 /* Changes words of the command's body: [count], then [word][value: 4 bytes] for each. */
 static void
-patch(struct input *in, struct shm_msg *m)
+patch(struct fuzz_input *in, struct shm_msg *m)
 {
-	for (unsigned n = in_byte(in) % 4u; n > 0; n--) {
-		unsigned word = in_byte(in) % (sizeof(m->body) / 4);
-		uint32_t value = in_bytes(in, 4);
+	for (unsigned n = fuzz_byte(in) % 4u; n > 0; n--) {
+		unsigned word = fuzz_byte(in) % (sizeof(m->body) / 4);
+		uint32_t value = fuzz_take(in, 4);
 
 		memcpy(m->body.raw + word * 4, &value, 4);
 	}
 }
 
 static void
-command(struct client *c, struct client *other, struct input *in)
+command(struct client *c, struct client *other, struct fuzz_input *in)
 {
 	struct shm_msg m;
 
@@ -67,7 +67,7 @@ command(struct client *c, struct client *other, struct input *in)
 static void
 command_of(struct client *c, struct client *other, const uint8_t *operands, size_t n)
 {
-	struct input in = {.p = operands, .len = n};
+	struct fuzz_input in = {.p = operands, .len = n};
 
 	command(c, other, &in);
 }
@@ -108,9 +108,9 @@ listen_and_connect(struct client *a, struct client *b, uint8_t how, uint8_t more
 }
 
 static void
-step_connect(struct client *a, struct client *b, struct input *in)
+step_connect(struct client *a, struct client *b, struct fuzz_input *in)
 {
-	uint8_t qp = in_byte(in), how = in_byte(in), more = in_byte(in);
+	uint8_t qp = fuzz_byte(in), how = fuzz_byte(in), more = fuzz_byte(in);
 
 	basics(a);
 	basics(b);
@@ -131,9 +131,9 @@ move_up(struct client *c, struct client *other, uint8_t flags)
 
 /* Two QPs that the programs connect. */
 static void
-step_pair(struct client *a, struct client *b, struct input *in)
+step_pair(struct client *a, struct client *b, struct fuzz_input *in)
 {
-	uint8_t qp = in_byte(in) | SHM_FALCON;
+	uint8_t qp = fuzz_byte(in) | SHM_FALCON;
 
 	basics(a);
 	basics(b);
@@ -147,9 +147,9 @@ step_pair(struct client *a, struct client *b, struct input *in)
 }
 
 static void
-step_datagrams(struct client *a, struct client *b, struct input *in)
+step_datagrams(struct client *a, struct client *b, struct fuzz_input *in)
 {
-	uint8_t qp = (in_byte(in) & 0xf8) | SHM_UD << 1 | SHM_FALCON;
+	uint8_t qp = (fuzz_byte(in) & 0xf8) | SHM_UD << 1 | SHM_FALCON;
 
 	basics(a);
 	basics(b);
@@ -162,9 +162,9 @@ step_datagrams(struct client *a, struct client *b, struct input *in)
 }
 
 static void
-step_xrc(struct client *a, struct client *b, struct input *in)
+step_xrc(struct client *a, struct client *b, struct fuzz_input *in)
 {
-	uint8_t how = in_byte(in);
+	uint8_t how = fuzz_byte(in);
 
 	basics(a);
 	basics(b);
@@ -292,19 +292,19 @@ post_times(struct client *c, const struct thing *qp, const struct shm_sqe *e, un
 
 /* Operands: [QP][opcode][flags and target][length: 2 bytes][patches of the entry]. */
 static void
-step_send(struct client *c, struct client *other, struct input *in)
+step_send(struct client *c, struct client *other, struct fuzz_input *in)
 {
-	const struct thing *qp = client_thing(c, THING_QP, in_byte(in));
-	unsigned opcode = in_byte(in), flags = in_byte(in), how = in_byte(in);
-	unsigned len = in_bytes(in, 2) % (CLIENT_MEM + 2);
+	const struct thing *qp = client_thing(c, THING_QP, fuzz_byte(in));
+	unsigned opcode = fuzz_byte(in), flags = fuzz_byte(in), how = fuzz_byte(in);
+	unsigned len = fuzz_take(in, 2) % (CLIENT_MEM + 2);
 	struct shm_sqe e = {.opcode = (uint8_t)opcode, .flags = flags & 15, .wr_id = opcode};
 
 	if (qp == NULL || qp->sq.entries == NULL)
 		return;
 	fill_request(c, other, qp, &e, how, len, 0);
 	for (unsigned n = flags >> 4 & 3; n > 0; n--) {
-		unsigned word = in_byte(in) % 32u;
-		uint32_t value = in_bytes(in, 4);
+		unsigned word = fuzz_byte(in) % 32u;
+		uint32_t value = fuzz_take(in, 4);
 
 		memcpy((uint8_t *)&e + 4 + word * 4, &value, 4);
 	}
@@ -315,11 +315,11 @@ step_send(struct client *c, struct client *other, struct input *in)
 /* Posts requests that the engine serves in one turn. Operands: [QP][opcode][flags, and elements
  * beyond the first][target][length: 2 bytes][count]. */
 static void
-step_burst(struct client *c, struct client *other, struct input *in)
+step_burst(struct client *c, struct client *other, struct fuzz_input *in)
 {
-	const struct thing *qp = client_thing(c, THING_QP, in_byte(in));
-	unsigned opcode = in_byte(in), flags = in_byte(in), how = in_byte(in);
-	unsigned len = in_bytes(in, 2) % (CLIENT_MEM + 2), count = in_byte(in);
+	const struct thing *qp = client_thing(c, THING_QP, fuzz_byte(in));
+	unsigned opcode = fuzz_byte(in), flags = fuzz_byte(in), how = fuzz_byte(in);
+	unsigned len = fuzz_take(in, 2) % (CLIENT_MEM + 2), count = fuzz_byte(in);
 	struct shm_sqe e = {.opcode = (uint8_t)opcode, .flags = flags & 15};
 
 	if (qp == NULL || qp->sq.entries == NULL)
@@ -335,9 +335,9 @@ step_burst(struct client *c, struct client *other, struct input *in)
 }
 
 static void
-step_receive(struct client *c, struct input *in)
+step_receive(struct client *c, struct fuzz_input *in)
 {
-	unsigned which = in_byte(in), count = in_byte(in);
+	unsigned which = fuzz_byte(in), count = fuzz_byte(in);
 	const struct thing *t = client_thing(c, which & 16 ? THING_SRQ : THING_QP, which);
 	const struct thing *mr = client_thing(c, THING_MR, which >> 5);
 	struct shm_rqe e = {.nsge = 1, .wr_id = which};
@@ -396,24 +396,24 @@ area_at(struct client *c, unsigned area, size_t offset)
 }
 
 static void
-step_scribble(struct client *c, struct input *in)
+step_scribble(struct client *c, struct fuzz_input *in)
 {
-	unsigned area = in_byte(in);
-	size_t at = area_at(c, area, in_bytes(in, 2));
+	unsigned area = fuzz_byte(in);
+	size_t at = area_at(c, area, fuzz_take(in, 2));
 
-	for (unsigned n = 1 + in_byte(in) % 32u; n > 0; n--)
-		c->home[at++ % CLIENT_HOME] = in_byte(in);
+	for (unsigned n = 1 + fuzz_byte(in) % 32u; n > 0; n--)
+		c->home[at++ % CLIENT_HOME] = fuzz_byte(in);
 }
 
 static void
-step_frame(struct input *in)
+step_frame(struct fuzz_input *in)
 {
 	uint8_t frame[256];
-	unsigned how = in_byte(in);
-	size_t n = in_byte(in);
+	unsigned how = fuzz_byte(in);
+	size_t n = fuzz_byte(in);
 
 	for (size_t i = 0; i < n; i++)
-		frame[i] = in_byte(in);
+		frame[i] = fuzz_byte(in);
 	if (how & 2)
 		world_checksums(frame, n);
 	world_inject(how & 1, frame, n, how & 4 ? 1 + (how >> 3) : 0);
@@ -426,15 +426,15 @@ step_frame(struct input *in)
  * connection that follows bits 5 to 7 packets later, with a payload of `cut` bytes, and with 8 in
  * one turn with the next frame. */
 static void
-step_replay(struct input *in)
+step_replay(struct fuzz_input *in)
 {
 	static uint8_t frame[WORLD_FRAME_MAX];
-	unsigned back = in_byte(in), how = in_byte(in), cut = in_bytes(in, 2);
+	unsigned back = fuzz_byte(in), how = fuzz_byte(in), cut = fuzz_take(in, 2);
 	size_t len = world_kept(back, frame);
 
-	for (unsigned n = in_byte(in) % 8u; n > 0; n--) {
-		uint32_t at = in_bytes(in, 2);
-		uint8_t value = in_byte(in);
+	for (unsigned n = fuzz_byte(in) % 8u; n > 0; n--) {
+		uint32_t at = fuzz_take(in, 2);
+		uint8_t value = fuzz_byte(in);
 
 		if (len > 0)
 			frame[at & 0x8000 ? len - 1 - (at & 0x7fff) % len : at % len] = value;
@@ -452,12 +452,12 @@ step_replay(struct input *in)
 }
 
 static void
-step_raw(struct client *c, struct input *in)
+step_raw(struct client *c, struct fuzz_input *in)
 {
-	struct shm_msg m = {.op = in_byte(in)};
+	struct shm_msg m = {.op = fuzz_byte(in)};
 
-	for (unsigned n = in_byte(in), i = 0; i < n; i++)
-		m.body.raw[i] = in_byte(in);
+	for (unsigned n = fuzz_byte(in), i = 0; i < n; i++)
+		m.body.raw[i] = fuzz_byte(in);
 	client_command(c, &m);
 	run(REPLY);
 }
@@ -475,9 +475,9 @@ step_leave(struct client *c)
 /* ---- Programs ---- */
 
 static void
-step(struct input *in, unsigned kinds)
+step(struct fuzz_input *in, unsigned kinds)
 {
-	unsigned kind = in_byte(in) % kinds, who = in_byte(in);
+	unsigned kind = fuzz_byte(in) % kinds, who = fuzz_byte(in);
 	struct client *c = client(who), *other = client(who >> 2);
 
 	if (trace)
@@ -509,23 +509,23 @@ step(struct input *in, unsigned kinds)
 		step_receive(c, in);
 		break;
 	case STEP_POLL:
-		client_poll(c, who >> 4, in_byte(in) % 3u);
+		client_poll(c, who >> 4, fuzz_byte(in) % 3u);
 		break;
 	case STEP_SCRIBBLE:
 		step_scribble(c, in);
 		break;
 	case STEP_TURNS:
-		run(1 + in_byte(in) % 64u);
+		run(1 + fuzz_byte(in) % 64u);
 		break;
 	case STEP_TIME: {
-		unsigned how = in_byte(in);
+		unsigned how = fuzz_byte(in);
 
 		world_turn(1000ull << how % 21);
 		run(1 + (how >> 5));
 		break;
 	}
 	case STEP_FATES:
-		world_fates(in_bytes(in, 4));
+		world_fates(fuzz_take(in, 4));
 		break;
 	case STEP_FRAME:
 		step_frame(in);
@@ -537,7 +537,7 @@ step(struct input *in, unsigned kinds)
 		step_leave(c);
 		break;
 	case STEP_BELL:
-		client_ring(c, who >> 4, in_bytes(in, 4));
+		client_ring(c, who >> 4, fuzz_take(in, 4));
 		run(1);
 		break;
 	case STEP_DEAF:
@@ -553,7 +553,7 @@ step(struct input *in, unsigned kinds)
 }
 
 void
-steps_run(struct world *w, struct input *in, unsigned kinds)
+steps_run(struct world *w, struct fuzz_input *in, unsigned kinds)
 {
 	world = w;
 	trace = getenv("FUZZ_TRACE") != NULL;

@@ -36,7 +36,7 @@ enum step {
 
 /* Runs a program in this world, which is the current one, without clients at first. A kind is a
  * byte modulo `kinds`. */
-void steps_run(struct world *w, struct input *in, unsigned kinds);
+void steps_run(struct world *w, struct fuzz_input *in, unsigned kinds);
 /* Calls `each` for every client that is attached. */
 void steps_each(void (*each)(struct client *c));
 /* Detaches all clients, and waits until the instances are as before them (world_settle()). */
