@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "../../../lib/command/http.h"
 #include "../../../lib/command/server.h"
+#include "../../support/dial.h"
 
 static struct cmd_server *server;
 static char path[64];
@@ -46,23 +46,12 @@ finish(void)
 
 TestSuite(command_http, .init = start, .fini = finish);
 
-static int
-dial(void)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	strcpy(un.sun_path, path);
-	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	return fd;
-}
-
 /* Sends a request and returns the answer. */
 static const char *
 ask(const char *request)
 {
 	static char answer[8192];
-	int fd = dial();
+	int fd = dial(path, SOCK_STREAM);
 	size_t got = 0;
 	ssize_t n;
 
@@ -113,7 +102,7 @@ Test(command_http, a_request_that_does_not_end_is_refused_or_closed)
 
 	memset(big, 'a', sizeof(big) - 1);
 	cr_assert_eq(strncmp(ask(big), "HTTP/1.1 431", 12), 0);
-	fd = dial();
+	fd = dial(path, SOCK_STREAM);
 	cr_assert_eq(send(fd, "GET /metrics HTTP/1.1\r\n", 23, 0), 23);
 	cmd_server_turn(server, 5);
 	cr_assert_eq(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
@@ -127,7 +116,7 @@ Test(command_http, a_request_that_does_not_end_is_refused_or_closed)
 Test(command_http, a_request_may_arrive_in_parts)
 {
 	char a[64] = "";
-	int fd = dial();
+	int fd = dial(path, SOCK_STREAM);
 
 	for (const char *p = "GET /metrics HTTP/1.1\r\n\r\n"; *p != '\0'; p++) {
 		cr_assert_eq(send(fd, p, 1, 0), 1);

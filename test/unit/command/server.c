@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "../../../lib/command/server.h"
+#include "../../support/dial.h"
 
 #define BIG 100000 /* elements of the answer of "big": more than a socket's buffers take */
 
@@ -62,17 +62,6 @@ finish(void)
 	cr_assert_neq(access(path, F_OK), 0, "the socket remains");
 }
 
-static int
-dial(void)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	strcpy(un.sun_path, path);
-	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	return fd;
-}
-
 /* Checks what a connection has received, without waiting: "": nothing yet; NULL: it was closed. */
 static void
 received(int fd, const char *what)
@@ -99,7 +88,7 @@ Test(command_server, a_request_in_pieces_is_answered_once)
 	int fd;
 
 	start();
-	fd = dial();
+	fd = dial(path, SOCK_STREAM);
 	say(fd, "json sm");
 	cmd_server_turn(server, 0);
 	received(fd, "");
@@ -117,12 +106,12 @@ Test(command_server, refusals_have_a_status_and_a_sentence)
 	int fd;
 
 	start();
-	fd = dial();
+	fd = dial(path, SOCK_STREAM);
 	say(fd, "text nothing\n");
 	cmd_server_turn(server, 0);
 	received(fd, "1 45\n'nothing' is not a command; 'help' lists all\n");
 	close(fd);
-	fd = dial();
+	fd = dial(path, SOCK_STREAM);
 	say(fd, "xml small\n");
 	cmd_server_turn(server, 0);
 	received(fd, "1 45\na request begins with text, json or complete\n");
@@ -136,7 +125,7 @@ Test(command_server, a_line_without_end_is_refused)
 	int fd;
 
 	start();
-	fd = dial();
+	fd = dial(path, SOCK_STREAM);
 	memset(line, 'x', sizeof(line));
 	cr_assert_eq(send(fd, line, sizeof(line), 0), (ssize_t)sizeof(line));
 	cmd_server_turn(server, 0);
@@ -150,10 +139,10 @@ Test(command_server, a_client_that_does_not_read_delays_no_other)
 	int slow, fd;
 
 	start();
-	slow = dial();
+	slow = dial(path, SOCK_STREAM);
 	say(slow, "text big\n");
 	cmd_server_turn(server, 0);
-	fd = dial();
+	fd = dial(path, SOCK_STREAM);
 	say(fd, "json small\n");
 	cmd_server_turn(server, CMD_PATIENCE_NS - 1);
 	received(fd, "0 8\n{\"n\":7}\n");
@@ -178,8 +167,8 @@ Test(command_server, connections_that_stay_keep_others_out_only_until_their_time
 
 	start();
 	for (unsigned i = 0; i < CMD_CONNECTIONS; i++)
-		idle[i] = dial();
-	fd = dial();
+		idle[i] = dial(path, SOCK_STREAM);
+	fd = dial(path, SOCK_STREAM);
 	say(fd, "json small\n");
 	cmd_server_turn(server, 0);
 	cmd_server_turn(server, CMD_PATIENCE_NS - 1);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../../support/dial.h"
 #include "served.h"
 
 #include <criterion/criterion.h>
@@ -58,10 +59,5 @@ served_end(struct served *d)
 int
 served_dial(const struct served *d)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-
-	strcpy(un.sun_path, d->path);
-	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	return fd;
+	return dial(d->path, SOCK_SEQPACKET);
 }

@@ -13,13 +13,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
 
 #include "../../../drivers/gateway/gateway_priv.h"
 #include "../../../lib/client/client_priv.h"
+#include "../../support/dial.h"
 #include "host.h"
 
 TestSuite(doorbell, .init = pair_eal, .timeout = 100);
@@ -56,17 +56,6 @@ hear(int fd, int *passed)
 	if (c != NULL)
 		memcpy(passed, CMSG_DATA(c), sizeof(*passed));
 	return word;
-}
-
-static int
-dial(void)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	strcpy(un.sun_path, path);
-	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	return fd;
 }
 
 /* Checks the greeting of ivshmem-spec.txt: version, the client's peer number, the memory, then the
@@ -168,7 +157,7 @@ look(void)
 static void
 join(struct qemu *q)
 {
-	int fd = dial();
+	int fd = dial(path, SOCK_STREAM);
 
 	gw_doorbell_tend(d);
 	qemu_start(q, fd);
@@ -632,7 +621,7 @@ Test(doorbell, a_program_wakes_a_saker_that_sleeps)
 	device_start(SHM_BAR_PEER_GUEST);
 	host_start(sleepy);
 	r = machine_start();
-	qemu_start(&device.q, dial());
+	qemu_start(&device.q, dial(path, SOCK_STREAM));
 	cr_assert_eq(pthread_create(&device.thread, NULL, device_main, NULL), 0);
 	prog_open(&r, &one);
 	prog_open_far(&host.rig, &far);
@@ -680,7 +669,7 @@ Test(doorbell, a_machine_whose_qemu_ends_leaves_nothing)
 		struct rd_sge sge;
 		struct saker_wr wr;
 
-		qemu_start(&device.q, dial());
+		qemu_start(&device.q, dial(path, SOCK_STREAM));
 		prog_open(&r, &one);
 		if (i > 1)
 			prog_more_qp(&far);
