@@ -15,6 +15,7 @@
 #include "../../lib/rof/exchange.h"
 #include "../../lib/wire/falcon.h"
 #include "../../lib/wire/wire.h"
+#include "../support/psk.h"
 #include "rig.h"
 
 #define WIRE_FRAMES 1024
@@ -72,13 +73,9 @@ static struct rofx_tls *
 tls(void)
 {
 	static struct rofx_tls *made;
-	uint8_t key[32];
-	const struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
-	char err[128];
 
-	memset(key, 'r', sizeof(key));
 	if (made == NULL)
-		made = rofx_tls_create(&cfg, err, sizeof(err));
+		psk_load(&made, 'r');
 	return made;
 }
 

@@ -10,6 +10,7 @@
 
 #include "../../../lib/base/mem.h"
 #include "../../../lib/engine/transport/falcon/falcon_priv.h"
+#include "../../support/psk.h"
 #include "falcon_rig.h"
 
 TestSuite(engine_falcon_carrier, .init = pair_eal_large);
@@ -333,24 +334,9 @@ Test(engine_falcon_carrier, carriers_of_several_stages_may_be_lost)
 static struct rofx_tls *tls[2];
 
 static void
-load(int node, uint8_t fill)
-{
-	uint8_t key[32];
-	struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
-	char err[128];
-
-	memset(key, fill, sizeof(key));
-	if (tls[node] == NULL)
-		tls[node] = rofx_tls_create(&cfg, err, sizeof(err));
-	else
-		cr_assert_eq(rofx_tls_load(tls[node], &cfg, err, sizeof(err)), 0, "%s", err);
-	cr_assert_not_null(tls[node]);
-}
-
-static void
 reloadable(struct eng_config *cfg, int node)
 {
-	load(node, 'k');
+	cr_assert(psk_load(&tls[node], 'k'));
 	cfg->falcon.psps = ROFX_PSP(PSP_AES_GCM_128);
 	cfg->falcon.tls = tls[node];
 }
@@ -372,7 +358,7 @@ Test(engine_falcon_carrier, nothing_begins_with_an_identity_that_was_replaced)
 	frig_connect();
 	first[0] = frig.n[0].qp;
 	first[1] = frig.n[1].qp;
-	load(1, 'n');
+	cr_assert(psk_load(&tls[1], 'n'));
 	frig_listen(1);
 	frig_qp(0, SAKER_FALCON);
 	frig_ask(&p);
@@ -392,8 +378,8 @@ Test(engine_falcon_carrier, a_reload_on_both_sides_makes_another_carrier)
 	frig_start(reloadable);
 	frig_connect();
 	c = some_carrier(0);
-	load(0, 'n');
-	load(1, 'n');
+	cr_assert(psk_load(&tls[0], 'n'));
+	cr_assert(psk_load(&tls[1], 'n'));
 	frig_connect();
 	frig_works();
 	frig_sleep(100000000);

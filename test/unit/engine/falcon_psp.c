@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 #include <string.h>
 
+#include "../../support/psk.h"
 #include "falcon_rig.h"
 
 #define FLAGS   (ETH_LEN + IP4_LEN + UDP_LEN + 3) /* of PSP: S, D, version, V, 1 */
@@ -178,24 +179,9 @@ Test(engine_falcon_psp, required_psp_needs_keys_and_an_identity)
 static struct rofx_tls *tls[2];
 
 static void
-load(int node, uint8_t fill)
-{
-	uint8_t key[32];
-	struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
-	char err[128];
-
-	memset(key, fill, sizeof(key));
-	if (tls[node] == NULL)
-		tls[node] = rofx_tls_create(&cfg, err, sizeof(err));
-	else
-		cr_assert_eq(rofx_tls_load(tls[node], &cfg, err, sizeof(err)), 0);
-	cr_assert_not_null(tls[node]);
-}
-
-static void
 loaded(struct eng_config *cfg, int node)
 {
-	load(node, 1);
+	cr_assert(psk_load(&tls[node], 1));
 	cfg->falcon.psps = GCM256;
 	cfg->falcon.rekey_ns = 100000000;
 	cfg->falcon.tls = tls[node];
@@ -209,7 +195,7 @@ Test(engine_falcon_psp, a_reload_serves_later_connections_and_ends_none)
 
 	frig_start(loaded);
 	frig_connect();
-	load(1, 2);
+	cr_assert(psk_load(&tls[1], 2));
 	frig_works();
 	for (int i = 0; i < 2; i++)
 		first[i] = frig.n[i].qp;
@@ -220,7 +206,7 @@ Test(engine_falcon_psp, a_reload_serves_later_connections_and_ends_none)
 	frig_event(0, SAKER_EV_UNREACHABLE);
 	cr_assert_eq(frig_count(1, "rofx", "ROFX_TLS"), 1);
 	cr_assert_eq(saker_unlisten(l), 0);
-	load(0, 2);
+	cr_assert(psk_load(&tls[0], 2));
 	frig_connect();
 	frig_works();
 	/* The first connection changes its keys as before. */

@@ -14,6 +14,7 @@
 #include "../../../lib/base/mem.h"
 #include "../../../lib/engine/common/mbuf.h"
 #include "../../../lib/rof/exchange.h"
+#include "../../support/psk.h"
 
 static void
 start_eal(char *megabytes)
@@ -138,14 +139,9 @@ struct rofx_tls *
 pair_tls(uint8_t fill)
 {
 	static struct rofx_tls *made[256];
-	uint8_t key[32];
-	const struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
-	char err[128] = "";
 
-	memset(key, fill, sizeof(key));
 	if (made[fill] == NULL)
-		made[fill] = rofx_tls_create(&cfg, err, sizeof(err));
-	cr_assert_not_null(made[fill], "%s", err);
+		cr_assert(psk_load(&made[fill], fill));
 	return made[fill];
 }
 

@@ -11,6 +11,7 @@
 
 #include "../../../lib/base/mem.h"
 #include "../../../lib/rof/exchange_priv.h"
+#include "../../support/psk.h"
 #include "exchange_certs.h"
 
 static struct rofx_side s1, s2;
@@ -22,14 +23,9 @@ static struct xp_cert cert1, cert2;
 static struct rofx_tls *
 psk(uint8_t fill)
 {
-	uint8_t key[32];
-	struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
-	char err[128];
-	struct rofx_tls *t;
+	struct rofx_tls *t = NULL;
 
-	memset(key, fill, sizeof(key));
-	t = rofx_tls_create(&cfg, err, sizeof(err));
-	cr_assert_not_null(t, "%s", err);
+	cr_assert(psk_load(&t, fill));
 	return t;
 }
 
