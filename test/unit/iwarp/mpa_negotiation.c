@@ -156,31 +156,11 @@ Test(mpa_negotiation, without_the_word_the_depths_are_our_own_5044)
 
 static const struct mpa_offer wish = {.revision = 2, .crc = true, .ird = 4, .ord = 4};
 
-/* Gives a constructed reply to an initiator with offer `o`: flags byte, revision, IRD/ORD word as
- * two 16-bit halves. */
-static int
-answer(struct mpa_startup *s, const struct mpa_offer *o, uint8_t flags, uint8_t revision,
-	uint16_t high, uint16_t low)
-{
-	uint8_t buf[MPA_STARTUP_MAX] = "MPA ID Rep Frame", out[MPA_STARTUP_MAX];
-
-	buf[16] = flags;
-	buf[17] = revision;
-	buf[19] = flags & 0x10 ? 4 : 0;
-	buf[20] = (uint8_t)(high >> 8);
-	buf[21] = (uint8_t)high;
-	buf[22] = (uint8_t)(low >> 8);
-	buf[23] = (uint8_t)low;
-	mpa_startup_init(s, true, o);
-	cr_assert_gt(mpa_request_emit(s, out, NULL, 0), 0);
-	return mpa_startup_input(s, buf, MPA_STARTUP_LEN + buf[19]);
-}
-
 Test(mpa_negotiation, a_reply_at_revision_1_is_a_fall_back_6581_10)
 {
 	struct mpa_startup s;
 
-	cr_assert_eq(answer(&s, &wish, 0x40, 1, 0, 0), 20);
+	cr_assert_eq(replied(&s, &wish, 0x40, 1, 0, 0), 20);
 	cr_assert_eq(s.state, MPA_ACCEPTED);
 	cr_assert_eq(s.result.revision, 1);
 	cr_assert_not(s.result.enhanced);
@@ -193,16 +173,16 @@ Test(mpa_negotiation, a_reply_above_the_request_is_refused)
 	struct mpa_offer old = {.revision = 1};
 	struct mpa_startup s;
 
-	cr_assert_eq(answer(&s, &old, 0, 2, 0, 0), -MPA_BAD_REVISION);
-	cr_assert_eq(answer(&s, &wish, 0x50, 3, 0, 0), -MPA_BAD_REVISION);
+	cr_assert_eq(replied(&s, &old, 0, 2, 0, 0), -MPA_BAD_REVISION);
+	cr_assert_eq(replied(&s, &wish, 0x50, 3, 0, 0), -MPA_BAD_REVISION);
 }
 
 Test(mpa_negotiation, crc_that_was_asked_for_cannot_be_declined_5044_7_1_1)
 {
 	struct mpa_startup s;
 
-	cr_assert_eq(answer(&s, &wish, 0x50, 2, 4, 4), 24);
-	cr_assert_eq(answer(&s, &wish, 0x10, 2, 4, 4), -MPA_PARAMETERS);
+	cr_assert_eq(replied(&s, &wish, 0x50, 2, 4, 4), 24);
+	cr_assert_eq(replied(&s, &wish, 0x10, 2, 4, 4), -MPA_PARAMETERS);
 	cr_assert_eq(s.state, MPA_FAILED);
 }
 
@@ -210,17 +190,17 @@ Test(mpa_negotiation, an_enhanced_request_needs_an_enhanced_reply_6581_10)
 {
 	struct mpa_startup s;
 
-	cr_assert_eq(answer(&s, &wish, 0x40, 2, 0, 0), -MPA_PARAMETERS);
+	cr_assert_eq(replied(&s, &wish, 0x40, 2, 0, 0), -MPA_PARAMETERS);
 }
 
 Test(mpa_negotiation, a_responder_cannot_read_deeper_than_we_offered_6581_9_1)
 {
 	struct mpa_startup s;
 
-	cr_assert_eq(answer(&s, &wish, 0x50, 2, 4, 4), 24);
-	cr_assert_eq(answer(&s, &wish, 0x50, 2, 4, 5), -MPA_NO_IRD);
+	cr_assert_eq(replied(&s, &wish, 0x50, 2, 4, 4), 24);
+	cr_assert_eq(replied(&s, &wish, 0x50, 2, 4, 5), -MPA_NO_IRD);
 	/* A responder's IRD above the initiator's ORD does no harm. */
-	cr_assert_eq(answer(&s, &wish, 0x50, 2, 16382, 0), 24);
+	cr_assert_eq(replied(&s, &wish, 0x50, 2, 16382, 0), 24);
 	cr_assert(s.result.ord == 4 && s.result.ird == 0);
 }
 
@@ -229,13 +209,13 @@ Test(mpa_negotiation, control_flag_a_must_match_the_request_6581_9_2)
 	struct mpa_offer p2p = wish;
 	struct mpa_startup s;
 
-	cr_assert_eq(answer(&s, &wish, 0x50, 2, 0x8004, 0x8004), -MPA_PARAMETERS);
+	cr_assert_eq(replied(&s, &wish, 0x50, 2, 0x8004, 0x8004), -MPA_PARAMETERS);
 	/* Without flag A, flags B to D are ignored. */
-	cr_assert_eq(answer(&s, &wish, 0x50, 2, 0x4004, 0xc004), 24);
+	cr_assert_eq(replied(&s, &wish, 0x50, 2, 0x4004, 0xc004), 24);
 	cr_assert_eq((int)s.result.rtr, MPA_RTR_NONE);
 	p2p.rtr_write = true;
-	cr_assert_eq(answer(&s, &p2p, 0x50, 2, 4, 4), -MPA_PARAMETERS);
-	cr_assert_eq(answer(&s, &p2p, 0x50, 2, 0x8004, 0x8004), 24);
+	cr_assert_eq(replied(&s, &p2p, 0x50, 2, 4, 4), -MPA_PARAMETERS);
+	cr_assert_eq(replied(&s, &p2p, 0x50, 2, 0x8004, 0x8004), 24);
 	cr_assert_eq((int)s.result.rtr, MPA_RTR_WRITE);
 }
 

@@ -4,26 +4,6 @@
 
 #include "mpa_util.h"
 
-/* Makes an initiator that has received a reply: flags byte, revision, the two halves of the
- * word. */
-static int
-replied(struct mpa_startup *s, const struct mpa_offer *o, uint8_t flags, uint8_t revision,
-	uint16_t high, uint16_t low)
-{
-	uint8_t buf[MPA_STARTUP_MAX] = "MPA ID Rep Frame", out[MPA_STARTUP_MAX];
-
-	buf[16] = flags;
-	buf[17] = revision;
-	buf[19] = flags & 0x10 ? 4 : 0;
-	buf[20] = (uint8_t)(high >> 8);
-	buf[21] = (uint8_t)high;
-	buf[22] = (uint8_t)(low >> 8);
-	buf[23] = (uint8_t)low;
-	mpa_startup_init(s, true, o);
-	cr_assert_gt(mpa_request_emit(s, out, NULL, 0), 0);
-	return mpa_startup_input(s, buf, MPA_STARTUP_LEN + buf[19]);
-}
-
 static const struct mpa_offer wish = {.revision = 2, .crc = true, .ird = 4, .ord = 4};
 
 /* Length 22; L, DV 1; RV 1, Terminate; no STag; QN 2, MSN 1, MO 0; LLP, MPA, code; no quoted

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../../../lib/iwarp/mpa.h"
+#include "../../support/need.h"
 
 /* xorshift64* */
 static inline uint32_t
@@ -124,6 +125,28 @@ model_fpdu(struct model *m, const uint8_t *ulpdu, uint32_t len)
 	for (int i = 0; i < 4; i++)
 		model_raw(m, (uint8_t)(sum >> 8 * i));
 	return (uint32_t)(m->len - start);
+}
+
+/* ---- Start-up ---- */
+
+/* Makes an initiator that has received a reply: flags byte, revision, the two halves of the word
+ * with IRD and ORD. Returns what mpa_startup_input() does. */
+static inline int
+replied(struct mpa_startup *s, const struct mpa_offer *o, uint8_t flags, uint8_t revision,
+	uint16_t high, uint16_t low)
+{
+	uint8_t buf[MPA_STARTUP_MAX] = "MPA ID Rep Frame", out[MPA_STARTUP_MAX];
+
+	buf[16] = flags;
+	buf[17] = revision;
+	buf[19] = flags & 0x10 ? 4 : 0;
+	buf[20] = (uint8_t)(high >> 8);
+	buf[21] = (uint8_t)high;
+	buf[22] = (uint8_t)(low >> 8);
+	buf[23] = (uint8_t)low;
+	mpa_startup_init(s, true, o);
+	need(mpa_request_emit(s, out, NULL, 0) > 0);
+	return mpa_startup_input(s, buf, MPA_STARTUP_LEN + buf[19]);
 }
 
 #endif

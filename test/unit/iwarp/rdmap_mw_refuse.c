@@ -87,7 +87,7 @@ Test(rdmap_mw_refuse, writes_that_a_window_does_not_grant_rfc5040_7_2)
 		d.to = local->base + (uint64_t)(int64_t)r->off;
 		wire_ddp_emit(seg, &d);
 		end_fpdu(&e, &d, "overrun!", r->len);
-		untouched(r->name);
+		cr_assert(end_untouched(&e), "%s", r->name);
 		expect_terminate(r->name, r->rdmap_access ? 0 : 1, 1,
 			r->rdmap_access    ? 2
 			: r->ddp_code == 4 ? 3
@@ -127,7 +127,7 @@ Test(rdmap_mw_refuse, atomics_that_a_window_does_not_grant_rfc7306_8)
 		ar.to = local->base + (uint64_t)(int64_t)r->off;
 		wire_ddp_emit(seg, &d);
 		end_fpdu(&e, &d, body, wire_atomic_request_emit(body, &ar));
-		untouched(r->name);
+		cr_assert(end_untouched(&e), "%s", r->name);
 		expect_terminate(r->name, 0, 1, r->rdmap_code, M_D, seg,
 			DDP_UNTAGGED_LEN + RDMAP_ATOMIC_REQUEST_LEN);
 		expect_end(r->name, RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
@@ -149,7 +149,7 @@ Test(rdmap_mw_refuse, the_key_of_a_bind_that_is_over_is_an_invalid_stag)
 		cr_assert_eq(rd_mw_bind(e.mrs, &e.rd, &b), RD_BIND_CHANGED);
 		wire_ddp_emit(seg, &d);
 		end_fpdu(&e, &d, "overrun!", 8);
-		untouched("old key");
+		cr_assert(end_untouched(&e), "old key");
 		expect_terminate("old key", 1, 1, 0, M_D, seg, DDP_TAGGED_LEN + 8);
 		expect_end("old key", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 	}

@@ -250,6 +250,21 @@ mr_put(struct rd_mr *mr, uint64_t off, const void *src, size_t len)
 	mr_copy(mr, off, NULL, src, len);
 }
 
+bool
+end_untouched(const struct end *e)
+{
+	for (unsigned i = 0; i < e->nmr; i++) {
+		for (uint64_t k = 0; k < e->mr[i]->len; k++) {
+			uint8_t got = 0;
+
+			mr_get(e->mr[i], k, &got, 1);
+			if (got != pattern((uint8_t)e->mr[i]->stag, k))
+				return false;
+		}
+	}
+	return true;
+}
+
 /* ---- Requests ---- */
 
 struct rd_wr *

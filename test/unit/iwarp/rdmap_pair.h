@@ -60,6 +60,8 @@ struct rd_mr *end_mr(struct end *e, uint64_t base, uint64_t len, uint32_t access
 	uint8_t seed);
 void mr_get(const struct rd_mr *mr, uint64_t off, void *dst, size_t len);
 void mr_put(struct rd_mr *mr, uint64_t off, const void *src, size_t len);
+/* Returns true when the bytes of each region are as end_mr() filled it. */
+bool end_untouched(const struct end *e);
 /* Creates an unbound window; posts a request that binds a window, with the key after its present
  * one. */
 struct rd_mw *end_mw(struct end *e, enum rd_mw_type type);

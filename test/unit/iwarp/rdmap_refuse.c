@@ -138,7 +138,7 @@ Test(rdmap_refuse, invalidation_that_is_refused_rfc5040_7_2)
 		victim_start();
 		inv = stag_of(rows[i].stag);
 		send_seg(1, 0, true, RDMAP_SEND_INV, inv, 8);
-		untouched(rows[i].name);
+		cr_assert(end_untouched(&e), "%s", rows[i].name);
 		cr_assert_eq(e.invalidations, 0, "%s", rows[i].name);
 		expect_send_terminate(
 			rows[i].name, 0, 1, rows[i].code, 1, 0, true, RDMAP_SEND_INV, inv, 8, M_D);
@@ -176,7 +176,7 @@ Test(rdmap_refuse, wrong_crc_rfc5044_8)
 	n = mpa_write_end(&w);
 	buf[MPA_LEN_FIELD + DDP_UNTAGGED_LEN] ^= 1;
 	end_feed(&e, buf, n, 0, NULL);
-	untouched("crc");
+	cr_assert(end_untouched(&e), "crc");
 	cr_assert_eq(e.st.counters[IW_LLP_CRC], 1);
 	cr_assert_eq(e.st.mpa_counters[MPA_CRC], 1);
 	expect_terminate("crc", 2, 0, 2, NONE, NULL, 0);
@@ -257,7 +257,7 @@ Test(rdmap_refuse, a_read_response_without_a_request_rfc5040_7_2)
 		}
 		wire_ddp_emit(seg, &d);
 		end_fpdu(&e, &d, body, 64);
-		untouched("unasked");
+		cr_assert(end_untouched(&e), "unasked");
 		cr_assert_eq(e.st.counters[IW_READ_RESPONSE_BAD], 1);
 		if (held) { /* the request that was refused before is sent ahead of the Terminate */
 			struct wire_ddp first;
@@ -284,7 +284,7 @@ Test(rdmap_refuse, a_read_response_that_overruns_before_its_end)
 	d.stag = local->stag;
 	wire_ddp_emit(seg, &d);
 	end_fpdu(&e, &d, body, 65);
-	untouched("overrun");
+	cr_assert(end_untouched(&e), "overrun");
 	expect_terminate("overrun", 1, 1, 1, M_D, seg, DDP_TAGGED_LEN + 65);
 	expect_end("overrun", RD_WR_FLUSH_ERR, RD_BAD_RESP_ERR);
 }
@@ -323,7 +323,7 @@ Test(rdmap_refuse, a_qp_without_remote_rights_refuses_rfc5040_7_2)
 	d.stag = writable->stag;
 	wire_ddp_emit(seg, &d);
 	end_fpdu(&e, &d, "abcd", 4);
-	untouched("write");
+	cr_assert(end_untouched(&e), "write");
 	expect_terminate("write", 0, 1, 2, M_D, seg, DDP_TAGGED_LEN + 4);
 	expect_end("write", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 
@@ -346,7 +346,7 @@ Test(rdmap_refuse, a_region_of_another_stream)
 	d.stag = writable->stag;
 	wire_ddp_emit(seg, &d);
 	end_fpdu(&e, &d, "abcd", 4);
-	untouched("stream");
+	cr_assert(end_untouched(&e), "stream");
 	expect_terminate("stream", 1, 1, 2, M_D, seg, DDP_TAGGED_LEN + 4);
 	expect_end("stream", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 }
@@ -367,7 +367,7 @@ Test(rdmap_refuse, the_first_error_wins_and_placement_stops_rfc5040_7)
 	end_fpdu(&e, &write, "bbbb", 4);
 	bad.qn = 9;
 	end_fpdu(&e, &bad, "a", 1);
-	untouched("after");
+	cr_assert(end_untouched(&e), "after");
 	cr_assert_eq(e.st.counters[IW_AFTER_TERMINATE], 2);
 	cr_assert_eq(e.consumed - before, 28 + 24 + 28, "the window must stay open");
 	expect_terminate("first", 1, 2, 3, M_D, seg, DDP_UNTAGGED_LEN + 1);

@@ -67,7 +67,7 @@ Test(rdmap_terminate, tagged_errors_rfc5041_7_1_rfc5040_7_2)
 		d.dv = r->dv;
 		d.rv = r->rv;
 		end_fpdu(&e, &d, body, r->len);
-		untouched(r->name);
+		cr_assert(end_untouched(&e), "%s", r->name);
 		cr_assert_eq(e.st.counters[r->reason], 1, "%s", r->name);
 		cr_assert_eq(e.error_code, r->reason, "%s", r->name);
 		expect_terminate(r->name, r->layer, r->etype, r->code, r->quote, seg,
@@ -133,7 +133,7 @@ Test(rdmap_terminate, untagged_errors_rfc5041_7_1_rfc5040_7_2)
 		d.dv = r->dv;
 		d.rv = r->rv;
 		end_fpdu(&e, &d, body, r->len);
-		untouched(r->name);
+		cr_assert(end_untouched(&e), "%s", r->name);
 		cr_assert_eq(e.st.counters[r->reason], 1, "%s", r->name);
 		expect_terminate(r->name, r->layer, r->etype, r->code, r->quote, seg,
 			DDP_UNTAGGED_LEN + r->len);

@@ -42,20 +42,6 @@ victim_start(void)
 }
 
 void
-untouched(const char *name)
-{
-	for (unsigned i = 0; i < e.nmr; i++) {
-		for (uint64_t k = 0; k < VICTIM_LEN; k++) {
-			uint8_t got;
-
-			mr_get(e.mr[i], k, &got, 1);
-			cr_assert_eq(got, pattern((uint8_t)(i + 1), k), "%s: region %u byte %lu",
-				name, i, k);
-		}
-	}
-}
-
-void
 expect_terminate(const char *name, uint8_t layer, uint8_t etype, uint8_t code, enum quote quote,
 	const uint8_t *seg, uint32_t seg_len)
 {

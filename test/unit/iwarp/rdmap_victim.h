@@ -19,8 +19,6 @@ extern struct rd_mr *writable, *readable, *foreign, *gone, *local, *high;
 
 void victim_start(void);
 uint32_t stag_of(enum stag s);
-/* Checks that none of its regions has changed. */
-void untouched(const char *name);
 /* Checks that the end has sent the expected Terminate, and that it quotes the segment that was
  * sent. */
 void expect_terminate(const char *name, uint8_t layer, uint8_t etype, uint8_t code,
