@@ -18,13 +18,11 @@
 
 Test(base_listen, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_replaced)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	struct stat st;
 	char err[256], path[64];
 	int fd;
 
 	snprintf(path, sizeof(path), "/tmp/saker-stale-%d.sock", getpid());
-	strcpy(un.sun_path, path);
 	fd = sk_listen(path, SOCK_SEQPACKET, "", 0660, err, sizeof(err));
 	cr_assert_geq(fd, 0, "%s", err);
 	cr_assert_eq(stat(path, &st), 0);
