@@ -4,15 +4,7 @@
 #include <errno.h>
 
 #include "../../../lib/base/addr.h"
-
-static struct sk_addr
-addr(const char *text)
-{
-	struct sk_addr a;
-
-	cr_assert_eq(sk_addr_parse(text, &a), 0, "%s", text);
-	return a;
-}
+#include "../../support/addr.h"
 
 Test(addr, text_forms_rfc4291_2_2_rfc5952)
 {

@@ -93,7 +93,7 @@ look(struct rte_mbuf *m, int node)
 static void
 with_ip6(struct eng_config *cfg, int node)
 {
-	cfg->ifs[0].addr = pair_addr(node == 0 ? "fd00::1" : "fd00::2");
+	cfg->ifs[0].addr = addr(node == 0 ? "fd00::1" : "fd00::2");
 	cfg->ifs[0].prefix = 64;
 }
 
@@ -132,7 +132,7 @@ with_tunnel(struct eng_config *cfg, int node)
 {
 	cfg->falcon.tunnel = cfg->falcon.pcid = true;
 	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
-	cfg->falcon.tunnel_source = pair_addr(node == 0 ? "fd00:7::1" : "fd00:7::2");
+	cfg->falcon.tunnel_source = addr(node == 0 ? "fd00:7::1" : "fd00:7::2");
 	cfg->ifs[cfg->nifs] = cfg->ifs[0];
 	cfg->ifs[cfg->nifs].addr = cfg->falcon.tunnel_source;
 	cfg->ifs[cfg->nifs++].prefix = 64;

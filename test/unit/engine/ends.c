@@ -105,10 +105,10 @@ completion(struct end *n)
 }
 
 static void
-connect_ends(const char *addr, uint16_t lport)
+connect_ends(const char *remote, uint16_t lport)
 {
 	struct saker_conn_param param = {.ird = 4, .ord = 4, .crc = 2, .markers = 2};
-	struct sk_addr a = pair_addr(addr);
+	struct sk_addr a = addr(remote);
 	struct saker_listener *l;
 	struct saker_event ev;
 

@@ -60,14 +60,14 @@ start(struct rofx_tls *theirs)
 	char err[256];
 
 	raw_switch_init(&sw);
-	sw.addr = pair_addr(PEER_ADDR);
-	sw.victim = pair_addr(PAIR_ADDR_A);
+	sw.addr = addr(PEER_ADDR);
+	sw.victim = addr(PAIR_ADDR_A);
 	eng_config_default(&cfg);
 	cfg.nports = cfg.nifs = 1;
 	cfg.ports[0] = (struct eng_port_config){
 		.port_id = sw.port[0], .mtu = 1500, .rxd = 512, .txd = 512};
 	cfg.ifs[0] = (struct eng_if_config){
-		.vlan = ETH_NO_VLAN, .addr = pair_addr(PAIR_ADDR_A), .prefix = 24};
+		.vlan = ETH_NO_VLAN, .addr = addr(PAIR_ADDR_A), .prefix = 24};
 	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = 1024;
 	cfg.limits.conns = 64;
 	cfg.falcon.enabled = true;
@@ -286,7 +286,7 @@ Test(engine_falcon_halves, a_peer_of_the_old_version_is_refused_with_a_sentence)
 /* ---- Identities ---- */
 
 static struct rofx_tls *
-one_peer(const char *addr, uint8_t fill)
+one_peer(const char *text, uint8_t fill)
 {
 	uint8_t key[32];
 	struct rofx_peer peer = {.prefix = 32, .psk = key, .psk_len = sizeof(key)};
@@ -295,7 +295,7 @@ one_peer(const char *addr, uint8_t fill)
 	char err[128];
 
 	memset(key, fill, sizeof(key));
-	peer.addr = pair_addr(addr);
+	peer.addr = addr(text);
 	t = rofx_tls_create(&c, err, sizeof(err));
 	cr_assert_not_null(t, "%s", err);
 	return t;

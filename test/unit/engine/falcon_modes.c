@@ -448,7 +448,7 @@ with_rows(struct eng_config *cfg, int node)
 	row[0] = (struct eng_modes_config){
 		.present = true, .port = cfg->falcon.port, .modes = {.ordering = SHM_ORDER_NONE}};
 	row[2] = (struct eng_modes_config){.present = true,
-		.addr = pair_addr("10.0.0.0"),
+		.addr = addr("10.0.0.0"),
 		.prefix = 96 + 30,
 		.port = FRIG_PORT,
 		.modes = {.ordering = SHM_ORDER_WEAK, .mtu = 512}};

@@ -306,7 +306,7 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one, unsigned queues
 		if (queues > 1) /* net_ring has no RSS */
 			frig.p.e[i]->ports[0].rss = UINT64_MAX;
 		frig.n[i].e = frig.p.e[one ? 0 : i];
-		frig.n[i].addr = pair_addr(i == 0 || one ? PAIR_ADDR_A : PAIR_ADDR_B);
+		frig.n[i].addr = addr(i == 0 || one ? PAIR_ADDR_A : PAIR_ADDR_B);
 		attach(&frig.n[i], "test");
 	}
 }

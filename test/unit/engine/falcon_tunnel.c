@@ -39,7 +39,7 @@ tunnelled(struct eng_config *cfg, int node)
 	}
 	if (outer[node] == NULL)
 		return;
-	f->tunnel_source = pair_addr(outer[node]);
+	f->tunnel_source = addr(outer[node]);
 	cfg->ifs[cfg->nifs] = cfg->ifs[0];
 	cfg->ifs[cfg->nifs].addr = f->tunnel_source;
 	cfg->ifs[cfg->nifs++].prefix = 64;
@@ -86,9 +86,9 @@ capture(uint16_t ethertype)
 }
 
 static bool
-same_addr(const uint8_t *p, const char *addr)
+same_addr(const uint8_t *p, const char *text)
 {
-	struct sk_addr a = sk_addr_v4(p), b = pair_addr(addr);
+	struct sk_addr a = sk_addr_v4(p), b = addr(text);
 
 	return sk_addr_eq(&a, &b);
 }
@@ -200,7 +200,7 @@ Test(engine_falcon_tunnel, a_source_that_is_not_ours_is_refused)
 	outer_are("192.0.2.1", "192.0.2.2");
 	frig_start(tunnelled);
 	for (int i = 0; i < 2; i++) /* no interface has the address any more */
-		frig.n[i].e->cfg.falcon.tunnel_source = pair_addr("198.51.100.9");
+		frig.n[i].e->cfg.falcon.tunnel_source = addr("198.51.100.9");
 	frig_listen(1);
 	frig_qp(0, SAKER_FALCON);
 	frig_qp(1, SAKER_FALCON);

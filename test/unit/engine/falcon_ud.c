@@ -220,13 +220,13 @@ with_ip6(struct eng_config *cfg, int node)
 	struct eng_if_config *i = &cfg->ifs[cfg->nifs++];
 
 	*i = cfg->ifs[0];
-	i->addr = pair_addr(node == 0 ? "fd00::1" : "fd00::2");
+	i->addr = addr(node == 0 ? "fd00::1" : "fd00::2");
 	i->prefix = 64;
 }
 
 Test(engine_falcon_ud, hosts_connect_over_ipv6_too)
 {
-	struct sk_addr v6[2] = {pair_addr("fd00::1"), pair_addr("fd00::2")};
+	struct sk_addr v6[2] = {addr("fd00::1"), addr("fd00::2")};
 	struct saker_qp *a, *b;
 	const uint8_t *grh;
 
@@ -311,7 +311,7 @@ Test(engine_falcon_ud, a_host_that_never_answers_delays_others_for_a_short_time_
 {
 	struct saker_qp *a, *b;
 	struct saker_ah *ah;
-	struct sk_addr nobody = pair_addr("10.0.0.77");
+	struct sk_addr nobody = addr("10.0.0.77");
 
 	frig_start(short_patience);
 	a = datagram_qp(0, QKEY);
@@ -697,7 +697,7 @@ Test(engine_falcon_ud, an_order_that_there_is_not_is_refused)
 
 Test(engine_falcon_ud, handles_that_are_none_of_the_program_fail_its_request_alone)
 {
-	struct sk_addr group = pair_addr("224.0.0.5"), any = {{0}};
+	struct sk_addr group = addr("224.0.0.5"), any = {{0}};
 	struct saker_ah *ah, *other;
 	struct saker_qp *a;
 	struct saker_pd *pd;

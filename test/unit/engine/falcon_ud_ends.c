@@ -125,7 +125,7 @@ impatient(struct eng_config *cfg, int node)
  * client of the idle QPs is charged for none of that. */
 Test(engine_falcon_ud_ends, idle_qps_are_not_visited)
 {
-	struct sk_addr nobody = pair_addr("10.0.0.77");
+	struct sk_addr nobody = addr("10.0.0.77");
 	const struct eng_client_stage *idle;
 	const struct eng_host *host;
 	struct saker_ah *ah[2];
@@ -165,7 +165,7 @@ Test(engine_falcon_ud_ends, idle_qps_are_not_visited)
 
 Test(engine_falcon_ud_ends, a_full_qp_continues_when_its_host_never_answers)
 {
-	struct sk_addr nobody = pair_addr("10.0.0.77");
+	struct sk_addr nobody = addr("10.0.0.77");
 	struct saker_qp *qp;
 
 	frig_start(impatient);

@@ -435,7 +435,7 @@ Test(engine_hand, only_the_named_peer_may_connect)
 		move_qp(1, RD_QP_INIT, 0);
 		m = move_to(RD_QP_RTR, 0, saker_qp_num(frig.n[0].qp) ^ (i == 0 ? 2 : 0));
 		if (i == 1)
-			m.remote = pair_addr("10.0.0.77");
+			m.remote = addr("10.0.0.77");
 		cr_assert_eq(saker_qp_move(frig.n[1].qp, &m), 0);
 		ready(0);
 		frig_post(0, RD_WRITE, 8, 0);
@@ -652,9 +652,9 @@ Test(engine_hand, the_order_of_moves_is_that_of_verbs)
 	} while (0)
 	BAD(remote_qpn, 0, -EINVAL);
 	BAD(remote_qpn, 1 << 24, -EINVAL);
-	BAD(remote, pair_addr("0.0.0.0"), -EINVAL);
-	BAD(remote, pair_addr("224.0.0.1"), -EINVAL);
-	BAD(local, pair_addr("10.9.9.9"), -EADDRNOTAVAIL);
+	BAD(remote, addr("0.0.0.0"), -EINVAL);
+	BAD(remote, addr("224.0.0.1"), -EINVAL);
+	BAD(local, addr("10.9.9.9"), -EADDRNOTAVAIL);
 	BAD(min_rnr_timer, 32, -EINVAL);
 	move_qp(0, RD_QP_RTR, 5);
 	m = move_to(RD_QP_INIT, 1, 0);

@@ -67,8 +67,8 @@ count_homes(const struct eng *e, unsigned at[MORE])
 static struct tcp_tuple
 tuple_of(const char *laddr, const char *raddr, uint16_t lport, uint16_t port)
 {
-	return (struct tcp_tuple){.laddr = pair_addr(laddr),
-		.raddr = pair_addr(raddr),
+	return (struct tcp_tuple){.laddr = addr(laddr),
+		.raddr = addr(raddr),
 		.lport = lport,
 		.rport = ENDS_PORT,
 		.vlan = ETH_NO_VLAN,
@@ -237,7 +237,7 @@ Test(engine_handoff, a_port_is_asked_for_the_types_and_the_key_that_it_has)
 Test(engine_handoff, source_ports_of_the_programs_choice_have_the_same_homes)
 {
 	const struct saker_conn_param again = {.lport = 100, .crc = 2, .markers = 2};
-	struct sk_addr peer = pair_addr(PAIR_ADDR_B);
+	struct sk_addr peer = addr(PAIR_ADDR_B);
 	struct saker_qp_attr attr = {.sq_depth = 1, .rq_depth = 1};
 	struct saker_qp *qp;
 	unsigned at[MORE];
@@ -387,8 +387,8 @@ static unsigned
 ip_frame(uint8_t *at, uint8_t proto, unsigned payload)
 {
 	struct wire_eth eth = {.type = ETH_IPV4, .vlan = ETH_NO_VLAN};
-	struct wire_ip ip = {.src = pair_addr(PAIR_ADDR_B),
-		.dst = pair_addr(PAIR_ADDR_A),
+	struct wire_ip ip = {.src = addr(PAIR_ADDR_B),
+		.dst = addr(PAIR_ADDR_A),
 		.proto = proto,
 		.ttl = 64,
 		.payload_len = payload};
@@ -405,12 +405,12 @@ Test(engine_handoff, arp_is_answered_once_and_learned_by_all)
 	struct wire_eth eth = {.type = ETH_ARP, .vlan = ETH_NO_VLAN};
 	struct wire_arp arp = {.op = ARP_REQUEST};
 	uint8_t frame[64] = {0};
-	struct sk_addr peer = pair_addr(PAIR_ADDR_B);
+	struct sk_addr peer = addr(PAIR_ADDR_B);
 	unsigned len;
 
 	start_alone();
-	arp.spa = pair_addr(PAIR_ADDR_B);
-	arp.tpa = pair_addr(PAIR_ADDR_A);
+	arp.spa = addr(PAIR_ADDR_B);
+	arp.tpa = addr(PAIR_ADDR_A);
 	memset(eth.dst, 0xff, 6);
 	memcpy(eth.src, peer_mac, 6);
 	memcpy(arp.sha, peer_mac, 6);
@@ -435,7 +435,7 @@ Test(engine_handoff, arp_is_answered_once_and_learned_by_all)
 Test(engine_handoff, echo_is_answered_once)
 {
 	struct wire_icmp icmp = {.kind = ICMP_ECHO_REQUEST};
-	struct sk_addr peer = pair_addr(PAIR_ADDR_B);
+	struct sk_addr peer = addr(PAIR_ADDR_B);
 	uint8_t frame[128] = {0};
 	unsigned l4;
 

@@ -122,7 +122,7 @@ static void
 begin(void)
 {
 	const struct saker_conn_param param = {.ird = 4, .ord = 4, .crc = 2, .markers = 2};
-	struct sk_addr to = pair_addr(PAIR_ADDR_B);
+	struct sk_addr to = addr(PAIR_ADDR_B);
 	struct saker_listener *l;
 	struct saker_event ev;
 

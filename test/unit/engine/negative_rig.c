@@ -55,7 +55,7 @@ engine(int i)
 	cfg->ports[0] = (struct eng_port_config){
 		.port_id = neg.sw.port[i], .mtu = 1500, .rxd = 512, .txd = 512};
 	cfg->ifs[0] = (struct eng_if_config){.vlan = ETH_NO_VLAN,
-		.addr = pair_addr(i == 0 ? PAIR_ADDR_A : PAIR_ADDR_B),
+		.addr = addr(i == 0 ? PAIR_ADDR_A : PAIR_ADDR_B),
 		.prefix = 24};
 	cfg->limits.qps = cfg->limits.client_qps = 64;
 	cfg->limits.conns = 1024; /* ended connections stay in TIME_WAIT */
@@ -202,7 +202,7 @@ static void
 neighbours_connect(void)
 {
 	struct saker_conn_param p = {.ird = 4, .ord = 4, .crc = 2, .markers = 2};
-	struct sk_addr to = pair_addr(PAIR_ADDR_A);
+	struct sk_addr to = addr(PAIR_ADDR_A);
 	struct saker_listener *l;
 	struct saker_event ev;
 	struct saker_qp *qp;
@@ -332,8 +332,8 @@ neg_start(void)
 {
 	pair_eal();
 	raw_switch_init(&neg.sw);
-	neg.sw.addr = pair_addr("10.0.0.66");
-	neg.sw.victim = pair_addr(PAIR_ADDR_A);
+	neg.sw.addr = addr("10.0.0.66");
+	neg.sw.victim = addr(PAIR_ADDR_A);
 	for (int i = 0; i < 2; i++)
 		neg.eng[i] = engine(i);
 	raw_switch_greet(&neg.sw);

@@ -37,15 +37,6 @@ pair_eal_large(void)
 	start_eal("192");
 }
 
-struct sk_addr
-pair_addr(const char *text)
-{
-	struct sk_addr a;
-
-	cr_assert_eq(sk_addr_parse(text, &a), 0);
-	return a;
-}
-
 void
 pair_init(struct pair *p)
 {
@@ -82,7 +73,7 @@ pair_init_queues(struct pair *p, unsigned queues)
 			.txd = 512};
 		cfg->nifs = 1;
 		cfg->ifs[0] = (struct eng_if_config){.vlan = ETH_NO_VLAN,
-			.addr = pair_addr(i == 0 ? PAIR_ADDR_A : PAIR_ADDR_B),
+			.addr = addr(i == 0 ? PAIR_ADDR_A : PAIR_ADDR_B),
 			.prefix = 24};
 		cfg->limits.qps = cfg->limits.conns = 64;
 		cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = 1024;

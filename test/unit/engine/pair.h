@@ -4,6 +4,7 @@
 #define SAKER_TEST_ENGINE_PAIR_H
 
 #include "../../../lib/engine/common/instance.h"
+#include "../../support/addr.h"
 
 #define PAIR_QUEUES 4
 #define PAIR_ADDR_A "10.0.0.1"
@@ -19,7 +20,6 @@ struct pair {
 void pair_eal(void);
 /* Does the same with memory for several stages. */
 void pair_eal_large(void);
-struct sk_addr pair_addr(const char *text);
 /* Creates the ports, and fills in both configurations, which the test may change before
  * pair_start(). */
 void pair_init(struct pair *p);

@@ -147,7 +147,7 @@ static void
 tunnelled(struct eng_config *cfg, int node)
 {
 	cfg->falcon.tunnel = true;
-	cfg->falcon.tunnel_source = pair_addr(node == 0 ? "fd00:7::1" : "fd00:7::2");
+	cfg->falcon.tunnel_source = addr(node == 0 ? "fd00:7::1" : "fd00:7::2");
 	cfg->ifs[cfg->nifs] = cfg->ifs[0];
 	cfg->ifs[cfg->nifs].addr = cfg->falcon.tunnel_source;
 	cfg->ifs[cfg->nifs++].prefix = 64;

@@ -395,7 +395,7 @@ request_at(struct world *w, uint16_t port)
 	struct eng_ctl *m;
 
 	c = (struct eng_ctl){.type = ENG_CT_CONNECT, .cookie = 77, .connect.offer = offer};
-	c.connect.tuple.raddr = pair_addr(PAIR_ADDR_B);
+	c.connect.tuple.raddr = addr(PAIR_ADDR_B);
 	c.connect.tuple.rport = port;
 	do_command(w, SIDE_A, &c, 0);
 	for (unsigned i = 0; i < 200; i++)

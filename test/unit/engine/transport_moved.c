@@ -14,7 +14,7 @@ static void
 moved_start(struct world *w, uint32_t conn[2])
 {
 	struct rte_ring *r = rte_ring_create("moved", 64, SOCKET_ID_ANY, 0);
-	const struct sk_addr gateway = pair_addr("10.77.0.2");
+	const struct sk_addr gateway = addr("10.77.0.2");
 	const uint8_t mac[6] = {2, 1, 2, 3, 4, 5};
 	struct eng_config *cfg = &w->pair.cfg[SIDE_A];
 	struct net_stack *net;
@@ -25,7 +25,7 @@ moved_start(struct world *w, uint32_t conn[2])
 	cfg->ports[1].mtu = SMALL_MTU;
 	cfg->nports = 2;
 	cfg->ifs[1] = (struct eng_if_config){
-		.port = 1, .vlan = ETH_NO_VLAN, .addr = pair_addr("10.77.0.1"), .prefix = 24};
+		.port = 1, .vlan = ETH_NO_VLAN, .addr = addr("10.77.0.1"), .prefix = 24};
 	cfg->nifs = 2;
 	world_start(w);
 	connect_both(w, conn);
@@ -37,7 +37,7 @@ moved_start(struct world *w, uint32_t conn[2])
 static void
 move(struct world *w)
 {
-	const struct sk_addr b = pair_addr(PAIR_ADDR_B), gateway = pair_addr("10.77.0.2");
+	const struct sk_addr b = addr(PAIR_ADDR_B), gateway = addr("10.77.0.2");
 
 	cr_assert_eq(net_route_add(w->pair.e[SIDE_A]->transports[0]->net, &b, 32, &gateway), 0);
 }

@@ -92,7 +92,7 @@ connect_from(struct world *w, int side, const char *to)
 	m = (struct eng_ctl){
 		.type = ENG_CT_CONNECT, .cookie = 77, .connect.offer = offer, .private_len = 5};
 	m.user = w->user;
-	m.connect.tuple.raddr = pair_addr(to);
+	m.connect.tuple.raddr = addr(to);
 	m.connect.tuple.rport = PORT;
 	memcpy(m.private_data, "hello", 5);
 	do_command(w, side, &m, 0);

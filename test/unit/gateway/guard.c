@@ -69,7 +69,7 @@ add(int i, enum gw_port_kind kind, unsigned tenant)
 	memcpy(cfg.mac, mac[i], 6);
 	for (; cfg.nclaims < 2 && addrs[i][cfg.nclaims] != NULL; cfg.nclaims++)
 		claims[i][cfg.nclaims] =
-			(struct gw_claim){pair_addr(addrs[i][cfg.nclaims]), ETH_NO_VLAN};
+			(struct gw_claim){addr(addrs[i][cfg.nclaims]), ETH_NO_VLAN};
 	cfg.in = in[i];
 	cfg.out = out[i];
 	cfg.rate = i == PACED ? RATE : 0;
@@ -120,11 +120,11 @@ begin(int from, uint16_t type)
 static uint8_t *
 ip(int from, const char *src, uint8_t proto, uint32_t len)
 {
-	struct wire_ip h = {.src = pair_addr(src), .proto = proto, .ttl = 255, .payload_len = len};
+	struct wire_ip h = {.src = addr(src), .proto = proto, .ttl = 255, .payload_len = len};
 	bool v4 = sk_addr_is_v4(&h.src);
 	uint8_t *at;
 
-	h.dst = pair_addr(v4 ? "10.0.0.1" : "2001:db8::1");
+	h.dst = addr(v4 ? "10.0.0.1" : "2001:db8::1");
 	begin(from, v4 ? ETH_IPV4 : ETH_IPV6);
 	frame_len += wire_ip_emit(frame + frame_len, &h);
 	at = frame + frame_len;
@@ -143,7 +143,7 @@ udp(int from, const char *src, uint16_t dport)
 static void
 arp(int from, uint16_t op, const char *spa, const uint8_t *sha)
 {
-	struct wire_arp a = {.op = op, .spa = pair_addr(spa), .tpa = pair_addr("10.0.0.1")};
+	struct wire_arp a = {.op = op, .spa = addr(spa), .tpa = addr("10.0.0.1")};
 
 	memcpy(a.sha, sha, 6);
 	begin(from, ETH_ARP);
@@ -156,7 +156,7 @@ static void
 nd(int from, uint8_t type, const char *src, const char *target, const uint8_t *lladdr)
 {
 	uint32_t option = type == 133 ? 8 : 24;
-	struct sk_addr a = pair_addr(target);
+	struct sk_addr a = addr(target);
 	uint8_t *at = ip(from, src, IP_ICMP6, option + 8);
 
 	at[0] = type;
@@ -251,7 +251,7 @@ Test(guard, a_card_without_configured_addresses_has_those_of_no_other_port)
 	cr_assert_eq(UDP_FATE(CARD, "::1"), GW_SPOOFED_IP);
 	/* Another port claims an address that the card has used until now. */
 	cr_assert_eq(UDP_FATE(CARD, "10.0.0.3"), GW_NONE);
-	more = (struct gw_claim){pair_addr("10.0.0.3"), ETH_NO_VLAN};
+	more = (struct gw_claim){addr("10.0.0.3"), ETH_NO_VLAN};
 	gw_switch_claim(sw, HOST, &more, 1);
 	cr_assert_eq(UDP_FATE(CARD, "10.0.0.3"), GW_SPOOFED_IP);
 	/* A claim in another VLAN has no effect. */
@@ -402,7 +402,7 @@ Test(guard, a_cards_rate_holds)
 
 Test(guard, a_card_does_not_send_from_a_tunnel)
 {
-	const struct sk_addr outer = pair_addr("10.0.0.9");
+	const struct sk_addr outer = addr("10.0.0.9");
 	struct gw_tunnel *t;
 	char err[128];
 

@@ -100,8 +100,8 @@ host_start(void (*tweak)(struct eng_config *cfg))
 	c->nports = c->nifs = 1;
 	c->ports[0] = (struct eng_port_config){.mtu = 1500};
 	c->ports[0].port_id = gw_host_port(host.g, c->ports[0].mac);
-	c->ifs[0] = (struct eng_if_config){
-		.vlan = ETH_NO_VLAN, .addr = pair_addr(HOST_ADDR), .prefix = 24};
+	c->ifs[0] =
+		(struct eng_if_config){.vlan = ETH_NO_VLAN, .addr = addr(HOST_ADDR), .prefix = 24};
 	gw_hook(host.g, c);
 	host.e = eng_create(c, err, sizeof(err));
 	cr_assert_not_null(host.e, "%s", err);

@@ -184,10 +184,10 @@ prog_event(struct prog *p, enum saker_event_type type)
 }
 
 void
-prog_connect(struct prog *from, struct prog *to, const char *addr, uint16_t port)
+prog_connect(struct prog *from, struct prog *to, const char *remote, uint16_t port)
 {
 	const struct saker_conn_param cp = {.ird = 8, .ord = 8, .crc = 2, .markers = 2};
-	struct sk_addr a = pair_addr(addr);
+	struct sk_addr a = addr(remote);
 	struct saker_listener *l;
 	struct saker_event ev;
 

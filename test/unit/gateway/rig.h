@@ -57,7 +57,7 @@ void prog_close(struct prog *p);
 /* Destroys the program's QP and creates another one. */
 void prog_more_qp(struct prog *p);
 /* Connects `from` to `to`, which listens at `addr`. */
-void prog_connect(struct prog *from, struct prog *to, const char *addr, uint16_t port);
+void prog_connect(struct prog *from, struct prog *to, const char *remote, uint16_t port);
 /* Writes all memory of `from` to that of `to`, `n` times, and verifies each Write. */
 void prog_write(struct prog *from, struct prog *to, unsigned n);
 struct saker_event prog_event(struct prog *p, enum saker_event_type type);

@@ -323,7 +323,7 @@ host_change(const char *text)
 	next.nifs = 1;
 	if (text != NULL) {
 		next.ifs[next.nifs] = next.ifs[0];
-		next.ifs[next.nifs++].addr = pair_addr(text);
+		next.ifs[next.nifs++].addr = addr(text);
 	}
 	cr_assert_eq(eng_change(host.e, &next, &changed, err, sizeof(err)), 0, "%s", err);
 	host.cfg = next;
@@ -332,7 +332,7 @@ host_change(const char *text)
 
 Test(tenants, an_address_that_the_host_gets_while_it_runs_is_not_a_machines)
 {
-	const struct sk_addr more = pair_addr("10.9.0.77"), last = pair_addr("10.9.0.78");
+	const struct sk_addr more = addr("10.9.0.77"), last = addr("10.9.0.78");
 	struct rig one;
 	char *out;
 	int rc;

@@ -311,8 +311,8 @@ Test(gw_tunnel, s7_2_each_is_reached_through_its_own_function_only)
 static void
 from_outer(struct frame *f)
 {
-	wire_ip_emit(f->b + ETH_LEN, &(struct wire_ip){.src = pair_addr(OUTER),
-					     .dst = pair_addr(OUTER),
+	wire_ip_emit(f->b + ETH_LEN, &(struct wire_ip){.src = addr(OUTER),
+					     .dst = addr(OUTER),
 					     .proto = IP_UDP,
 					     .ttl = 64,
 					     .payload_len = f->len - L4});

@@ -55,7 +55,7 @@ Test(vms, a_machine_and_the_host_and_two_machines_are_peers)
 Test(vms, machines_that_are_not_to_meet_do_not)
 {
 	const struct saker_conn_param cp = {.ird = 8, .ord = 8, .crc = 2, .markers = 2};
-	struct sk_addr to = pair_addr("10.9.0.3");
+	struct sk_addr to = addr("10.9.0.3");
 	struct saker_listener *l;
 	struct prog one, two;
 	struct rig a, b;

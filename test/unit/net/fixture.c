@@ -60,15 +60,6 @@ net_fixture_end(void)
 	net_destroy(net);
 }
 
-struct sk_addr
-addr(const char *text)
-{
-	struct sk_addr a;
-
-	cr_assert_eq(sk_addr_parse(text, &a), 0, "%s", text);
-	return a;
-}
-
 uint64_t
 counted(unsigned reason)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../../../lib/net/net.h"
+#include "../../support/addr.h"
 
 #define S 1000000000ULL
 
@@ -45,7 +46,6 @@ extern const uint8_t my_mac[6], peer_mac[6], other_mac[6], broadcast_mac[6];
 void net_fixture(void);
 void net_fixture_end(void);
 
-struct sk_addr addr(const char *text);
 uint64_t counted(unsigned reason);
 const struct sent *last_sent(void);
 

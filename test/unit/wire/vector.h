@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../../../lib/wire/wire.h"
+#include "../../support/addr.h"
 
 struct bytes {
 	size_t len;
@@ -73,15 +74,6 @@ exact(const struct bytes *v, size_t n)
 			cr_assert_eq(out_[i_], (vec).b[i_], "byte %u: %02x", i_, out_[i_]);        \
 		cr_assert_eq(out_[n_], 0xa5);                                                      \
 	} while (0)
-
-static inline struct sk_addr
-addr(const char *text)
-{
-	struct sk_addr a;
-
-	cr_assert_eq(sk_addr_parse(text, &a), 0);
-	return a;
-}
 
 static inline bool
 addr_is(const struct sk_addr *a, const char *text)
