@@ -445,27 +445,6 @@ Test(engine_class, a_qp_that_the_program_moves_has_the_class_of_the_move)
 
 /* ---- Datagrams ---- */
 
-static struct saker_qp *
-datagram_qp(int node)
-{
-	struct fnode *n = &frig.n[node];
-	struct saker_qp_move m = {.state = RD_QP_INIT, .qkey = QKEY};
-	struct saker_qp_attr attr = {.send_cq = n->cq,
-		.recv_cq = n->cq,
-		.sq_depth = 64,
-		.rq_depth = 64,
-		.max_send_sge = 1,
-		.max_recv_sge = 1,
-		.transport = SAKER_FALCON,
-		.type = SAKER_UD};
-	struct saker_qp *qp;
-
-	cr_assert_eq(saker_qp_create(n->pd, &attr, &qp), 0, "%s", saker_error());
-	for (; m.state <= RD_QP_RTS; m.state++)
-		cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
-	return qp;
-}
-
 /* Sends a datagram from node `from`, and waits until it has arrived. */
 static void
 datagram(int from, struct saker_qp *qp, const struct saker_ah *ah, struct saker_qp *to)
@@ -510,8 +489,8 @@ Test(engine_class, datagrams_carry_the_class_of_their_address_handle)
 					     SAKER_ORDER_CONFIGURED, &c, &back),
 				0, "%s", saker_error());
 	}
-	a = datagram_qp(0);
-	b = datagram_qp(1);
+	a = frig_datagram_qp(&frig.n[0], QKEY, 64, SAKER_ORDER_CONFIGURED);
+	b = frig_datagram_qp(&frig.n[1], QKEY, 64, SAKER_ORDER_CONFIGURED);
 	for (unsigned i = 0; i < 3; i++) /* connects the hosts, once for each class */
 		datagram(0, a, ah[i], b);
 	frig_sleep(3000000000ull);

@@ -445,6 +445,27 @@ frig_deep_qp(const struct fnode *n, enum saker_transport transport, uint32_t dep
 }
 
 struct saker_qp *
+frig_datagram_qp(const struct fnode *n, uint32_t qkey, uint32_t depth, enum saker_ordering ordering)
+{
+	struct saker_qp_move m = {
+		.state = RD_QP_INIT, .qkey = qkey, .modes = {.ordering = ordering}};
+	struct saker_qp_attr attr = {.send_cq = n->cq,
+		.recv_cq = n->cq,
+		.sq_depth = depth,
+		.rq_depth = 128,
+		.max_send_sge = 2,
+		.max_recv_sge = 2,
+		.transport = SAKER_FALCON,
+		.type = SAKER_UD};
+	struct saker_qp *qp;
+
+	cr_assert_eq(saker_qp_create(n->pd, &attr, &qp), 0, "%s", saker_error());
+	for (; m.state <= RD_QP_RTS; m.state++)
+		cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
+	return qp;
+}
+
+struct saker_qp *
 frig_qp(int node, enum saker_transport transport)
 {
 	struct fnode *n = &frig.n[node];

@@ -91,6 +91,9 @@ void frig_client_kill(struct fnode *n);
 struct saker_qp *frig_deep_qp(
 	const struct fnode *n, enum saker_transport transport, uint32_t depth);
 struct saker_qp *frig_qp(int node, enum saker_transport transport);
+/* Creates a datagram QP of a client whose send queue has `depth` places, and moves it to RTS. */
+struct saker_qp *frig_datagram_qp(
+	const struct fnode *n, uint32_t qkey, uint32_t depth, enum saker_ordering ordering);
 struct saker_ah *frig_ah(int node, const struct sk_addr *remote);
 struct saker_event frig_event(int node, enum saker_event_type type);
 bool frig_no_event(int node);

@@ -17,31 +17,9 @@ TestSuite(engine_falcon_ud, .init = pair_eal);
 #define TURNS 10000000u
 
 static struct saker_qp *
-datagram_qp_as(int node, uint32_t qkey, enum saker_ordering ordering)
-{
-	struct fnode *n = &frig.n[node];
-	struct saker_qp_move m = {
-		.state = RD_QP_INIT, .qkey = qkey, .modes = {.ordering = ordering}};
-	struct saker_qp_attr attr = {.send_cq = n->cq,
-		.recv_cq = n->cq,
-		.sq_depth = 256,
-		.rq_depth = 128,
-		.max_send_sge = 2,
-		.max_recv_sge = 2,
-		.transport = SAKER_FALCON,
-		.type = SAKER_UD};
-	struct saker_qp *qp;
-
-	cr_assert_eq(saker_qp_create(n->pd, &attr, &qp), 0, "%s", saker_error());
-	for (m.state = RD_QP_INIT; m.state <= RD_QP_RTS; m.state++)
-		cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
-	return qp;
-}
-
-static struct saker_qp *
 datagram_qp(int node, uint32_t qkey)
 {
-	return datagram_qp_as(node, qkey, SAKER_ORDER_CONFIGURED);
+	return frig_datagram_qp(&frig.n[node], qkey, 256, SAKER_ORDER_CONFIGURED);
 }
 
 static struct saker_ah *
@@ -386,7 +364,7 @@ struct lane {
 static struct lane
 lane_with(enum saker_ordering ordering)
 {
-	return (struct lane){.from = datagram_qp_as(0, QKEY, ordering),
+	return (struct lane){.from = frig_datagram_qp(&frig.n[0], QKEY, 256, ordering),
 		.to = datagram_qp(1, QKEY),
 		.ah = handle_as(0, &frig.n[1].addr, ordering)};
 }
@@ -495,7 +473,7 @@ Test(engine_falcon_ud, an_ordered_burst_beyond_falcons_resources_waits_falcon_8_
 	to = datagram_qp(1, QKEY);
 	ah = handle_as(0, &frig.n[1].addr, SAKER_ORDER_STRONG);
 	for (unsigned k = 0; k < 5; k++)
-		qp[k] = datagram_qp_as(0, QKEY, SAKER_ORDER_STRONG);
+		qp[k] = frig_datagram_qp(&frig.n[0], QKEY, 256, SAKER_ORDER_STRONG);
 	receive(to, 1, 1, 0, 4000);
 	send_to(qp[0], 0, ah, saker_qp_num(to), QKEY, 0, 10);
 	frig_wc(1);

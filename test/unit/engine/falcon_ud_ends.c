@@ -18,26 +18,6 @@ TestSuite(engine_falcon_ud_ends, .init = pair_eal_large);
 #define ROUNDS 5u
 #define TURNS  10000000u
 
-static struct saker_qp *
-datagram_qp(const struct fnode *n, uint32_t depth)
-{
-	struct saker_qp_move m = {.state = RD_QP_INIT, .qkey = QKEY};
-	struct saker_qp_attr attr = {.send_cq = n->cq,
-		.recv_cq = n->cq,
-		.sq_depth = depth,
-		.rq_depth = DEPTH,
-		.max_send_sge = 1,
-		.max_recv_sge = 1,
-		.transport = SAKER_FALCON,
-		.type = SAKER_UD};
-	struct saker_qp *qp;
-
-	cr_assert_eq(saker_qp_create(n->pd, &attr, &qp), 0, "%s", saker_error());
-	for (m.state = RD_QP_INIT; m.state <= RD_QP_RTS; m.state++)
-		cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
-	return qp;
-}
-
 /* Posts a datagram of node 0. Returns whether the send queue had room. */
 static bool
 post(struct saker_qp *qp, const struct saker_ah *ah, uint32_t len)
@@ -136,10 +116,10 @@ Test(engine_falcon_ud_ends, idle_qps_are_not_visited)
 	frig_start(impatient);
 	frig_client(0, "idle", &third);
 	for (unsigned i = 0; i < IDLE; i++)
-		peer = datagram_qp(&third, DEPTH);
+		peer = frig_datagram_qp(&third, QKEY, DEPTH, SAKER_ORDER_CONFIGURED);
 	idle = stage_qp(peer)->payer;
-	busy = datagram_qp(&frig.n[0], DEPTH);
-	datagram_qp(&frig.n[1], DEPTH);
+	busy = frig_datagram_qp(&frig.n[0], QKEY, DEPTH, SAKER_ORDER_CONFIGURED);
+	frig_datagram_qp(&frig.n[1], QKEY, DEPTH, SAKER_ORDER_CONFIGURED);
 	ah[0] = frig_ah(0, &nobody);
 	ah[1] = frig_ah(0, &frig.n[1].addr);
 	frig_turns(100);
@@ -169,7 +149,7 @@ Test(engine_falcon_ud_ends, a_full_qp_continues_when_its_host_never_answers)
 	struct saker_qp *qp;
 
 	frig_start(impatient);
-	qp = datagram_qp(&frig.n[0], DEPTH);
+	qp = frig_datagram_qp(&frig.n[0], QKEY, DEPTH, SAKER_ORDER_CONFIGURED);
 	post_all(qp, frig_ah(0, &nobody), ROF_REQS_MIN + DEPTH, 10);
 	cr_assert_eq(complete(ROF_REQS_MIN + DEPTH), 0);
 	cr_assert_eq(frig_count(0, "rof", "ROF_UD_LOST"), ROF_REQS_MIN + DEPTH);
@@ -191,8 +171,8 @@ Test(engine_falcon_ud_ends, a_full_qp_continues_when_its_connection_opens_with_a
 
 	frig_start(small_mtu);
 	frig.silent = true;
-	datagram_qp(&frig.n[1], DEPTH);
-	qp = datagram_qp(&frig.n[0], DEPTH);
+	frig_datagram_qp(&frig.n[1], QKEY, DEPTH, SAKER_ORDER_CONFIGURED);
+	qp = frig_datagram_qp(&frig.n[0], QKEY, DEPTH, SAKER_ORDER_CONFIGURED);
 	post_all(qp, frig_ah(0, &frig.n[1].addr), ROF_REQS_MIN + DEPTH, 1000);
 	frig.silent = false;
 	bad = complete(ROF_REQS_MIN + DEPTH);
@@ -219,10 +199,10 @@ Test(engine_falcon_ud_ends, qps_that_wait_for_a_full_channel_continue_when_its_c
 	frig_start(many_mbufs);
 	n = frig.n[0];
 	cr_assert_eq(saker_cq_create(n.s, 5 * LONG, NULL, &n.cq), 0, "%s", saker_error());
-	datagram_qp(&frig.n[1], DEPTH);
+	frig_datagram_qp(&frig.n[1], QKEY, DEPTH, SAKER_ORDER_CONFIGURED);
 	ah = frig_ah(0, &frig.n[1].addr);
 	for (unsigned k = 0; k < 5; k++)
-		qp[k] = datagram_qp(&n, LONG);
+		qp[k] = frig_datagram_qp(&n, QKEY, LONG, SAKER_ORDER_CONFIGURED);
 	cr_assert(post(qp[0], ah, 10));
 	cr_assert_eq(complete_in(n.cq, 1), 0);
 	cr_assert(host_to(&frig.n[1].addr)->open);
