@@ -108,3 +108,15 @@ xp_end(struct xpair *p)
 	lone_destroy(p->b);
 	p->a = p->b = NULL;
 }
+
+void
+xp_times_out(struct lone *x, uint64_t at)
+{
+	cr_assert_eq(lone_deadline(x), at);
+	lone_timeout(x, at - 1);
+	cr_assert_eq(lone_event(x), ROFX_EV_NONE);
+	lone_timeout(x, at);
+	cr_assert_eq(lone_event(x), ROFX_EV_FAILED);
+	cr_assert_eq(lone_why(x), ROFX_TIMEOUT);
+	cr_assert_eq(lone_deadline(x), UINT64_MAX);
+}

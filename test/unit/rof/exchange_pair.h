@@ -31,5 +31,7 @@ void xp_establish(struct xpair *p, const struct rofx_side *ours, const struct ro
 void xp_refuse(
 	struct xpair *p, const struct rofx_side *ours, enum rofx_reason a, enum rofx_reason b);
 void xp_end(struct xpair *p);
+/* Checks that an exchange fails at a time, and not before, because its time is over. */
+void xp_times_out(struct lone *x, uint64_t at);
 
 #endif
