@@ -28,10 +28,12 @@ sim_main_usage(void)
 	       "  -k, --keys                   print the keys of a scenario file, with default\n"
 	       "                               and meaning\n"
 	       "  -h, --help                   print this\n\n"
-	       "Exit status: 0 if all runs finished; 1 if a run did not finish or lost a\n"
-	       "connection; 2 if the file or an option is wrong.\n");
+	       "Exit status: 0 if all runs finished without a fault; 1 if a run did not finish,\n"
+	       "lost a connection, failed a transaction or delivered a wrong byte; 2 if the file\n"
+	       "or an option is wrong, or a result cannot be written.\n");
 }
 
+/* Returns 0, or -EINVAL after a sentence about a wrong argument. */
 static int
 sim_main_parse(struct options *o, int argc, char **argv)
 {
@@ -43,7 +45,13 @@ sim_main_parse(struct options *o, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "o:s:kh", longs, NULL)) != -1) {
 		if (c == 'o') {
 			o->dir = optarg;
-		} else if (c == 's' && o->nset < OVERRIDES) {
+		} else if (c == 's') {
+			if (o->nset == OVERRIDES) {
+				fprintf(stderr,
+					"saker-sim: -s %s is one more than the %u possible\n",
+					optarg, OVERRIDES);
+				return -EINVAL;
+			}
 			o->set[o->nset++] = optarg;
 		} else if (c == 'k') {
 			sim_scenario_help();
@@ -52,25 +60,53 @@ sim_main_parse(struct options *o, int argc, char **argv)
 			sim_main_usage();
 			exit(0);
 		} else {
-			return -EINVAL;
+			return -EINVAL; /* getopt_long() has written the sentence */
 		}
 	}
-	if (optind + 1 != argc)
+	if (optind == argc) {
+		fprintf(stderr, "saker-sim: the file of scenarios is missing (see --help)\n");
 		return -EINVAL;
+	}
+	if (optind + 1 < argc) {
+		fprintf(stderr, "saker-sim: '%s' is a second file (see --help)\n",
+			argv[optind + 1]);
+		return -EINVAL;
+	}
 	o->file = argv[optind];
 	return 0;
 }
 
-static FILE *
-open_csv(const struct sim_file *file, const char *dir, const char *what)
+/* Opens a CSV file in `dir`; NULL: *f is NULL then. Returns 0, or -1 after a sentence. */
+static int
+open_csv(const struct sim_file *file, const char *dir, const char *what, FILE **f)
 {
 	char path[1024];
 
+	*f = NULL;
 	if (dir == NULL)
-		return NULL;
+		return 0;
 	mkdir(dir, 0777);
 	snprintf(path, sizeof(path), "%s/%s%s.csv", dir, file->base.name, what);
-	return fopen(path, "w");
+	*f = fopen(path, "w");
+	if (*f != NULL)
+		return 0;
+	fprintf(stderr, "saker-sim: the file %s cannot be created: %s\n", path, strerror(errno));
+	return -1;
+}
+
+/* Closes a file, or NULL. Returns 0, or -1 after a sentence when a line was not written. */
+static int
+close_csv(FILE *f)
+{
+	bool failed;
+
+	if (f == NULL)
+		return 0;
+	failed = ferror(f) != 0;
+	if (fclose(f) == 0 && !failed)
+		return 0;
+	fprintf(stderr, "saker-sim: a CSV file cannot be written: %s\n", strerror(errno));
+	return -1;
 }
 
 static double
@@ -110,16 +146,17 @@ sim_main_run(const struct sim_file *file, unsigned n, FILE *csv, FILE *series)
 	return r.finished && r.wrong + r.dead + r.failed == 0 ? 0 : 1;
 }
 
+/* Executes all runs of the file. Returns the exit status. */
 static int
 run_all(const struct sim_file *file, const char *dir)
 {
-	FILE *csv = open_csv(file, dir, "");
-	FILE *series = file->base.sample_us ? open_csv(file, dir, "-series") : NULL;
+	FILE *csv, *series = NULL;
 	int worst = 0, rc;
 
-	if (dir != NULL && csv == NULL) {
-		fprintf(stderr, "saker-sim: no file can be created in %s: %s\n", dir,
-			strerror(errno));
+	if (open_csv(file, dir, "", &csv) < 0)
+		return 2;
+	if (file->base.sample_us != 0 && open_csv(file, dir, "-series", &series) < 0) {
+		fclose(csv);
 		return 2;
 	}
 	if (csv != NULL)
@@ -129,10 +166,10 @@ run_all(const struct sim_file *file, const char *dir)
 		rc = sim_main_run(file, n, csv, series);
 		worst = rc > worst ? rc : worst;
 	}
-	if (series != NULL)
-		fclose(series);
-	if (csv != NULL)
-		fclose(csv);
+	if (close_csv(series) < 0)
+		worst = 2;
+	if (close_csv(csv) < 0)
+		worst = 2;
 	return worst;
 }
 
@@ -156,10 +193,8 @@ main(int argc, char **argv)
 	char why[SIM_WHY];
 	int rc;
 
-	if (sim_main_parse(&o, argc, argv) < 0) {
-		sim_main_usage();
+	if (sim_main_parse(&o, argc, argv) < 0)
 		return 2;
-	}
 	rc = sim_file_load(&file, o.file, why);
 	for (unsigned i = 0; i < o.nset && rc == 0; i++)
 		rc = sim_file_override(&file, o.set[i], why);

@@ -3,7 +3,7 @@
 #
 # Runs saker-sim on the scenario files of config/sim, shortened to seconds: each finishes, the same
 # seed gives the same file, Falcon keeps its goodput under loss where TCP does not, and gnuplot
-# draws a picture where it is installed.
+# draws a picture where it is installed. A wrong argument gets one sentence.
 set -eu
 cd "$(dirname "$0")/../.."
 sim=${SAKER_BUILD:-build}/app/saker-sim/saker-sim
@@ -71,8 +71,24 @@ run c congestion-paths run.duration-us=1000
 run c paths run.warmup-us=500 run.duration-us=1000
 run c smallest-pools
 run c ten-thousand topology.hosts=400 topology.leaves=4
-if "$sim" -s link.colour=red config/sim/loss.ini 2>/dev/null; then
-    fail "saker-sim accepts a key that does not exist"
-fi
+# refused SENTENCE ARGUMENT...: nothing on standard output, one sentence, and status 2.
+refused() {
+    local sentence=$1 rc=0
+    shift
+    "$sim" "$@" >"$dir/out" 2>"$dir/err" || rc=$?
+    [ $rc = 2 ] && [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" = 1 ] &&
+        grep -qF -- "$sentence" "$dir/err" ||
+        fail "saker-sim $*: status $rc, $(cat "$dir/out" "$dir/err")"
+}
+refused "[link] has no key 'colour'" -s link.colour=red config/sim/loss.ini
+refused "unrecognized option '--bogus'" --bogus config/sim/loss.ini
+refused "the file of scenarios is missing" -o "$dir/d"
+refused "'two.ini' is a second file" config/sim/loss.ini two.ini
+many=()
+for _ in {1..33}; do many+=(-s link.loss=0); done
+refused "-s link.loss=0 is one more than the 32 possible" "${many[@]}" config/sim/loss.ini
+mkdir -p "$dir/d/incast-series.csv"
+refused "incast-series.csv cannot be created: Is a directory" -o "$dir/d" -s run.sample-us=100 \
+    config/sim/incast.ini
 echo "saker-sim: all scenarios ran; at 5 % loss Falcon $lossy of $clean Gb/s," \
     "RDMA over it $rdma, TCP $tcp"
