@@ -2,7 +2,7 @@
 /*
  * An instance: its ports, its stages, and the loops that poll them. eng_create() sets it up; from
  * then on, only the fields that are marked atomic change. transport_priv.h, stage_priv.h and
- * control_priv.h define the state of the stages.
+ * control/core/core.h define the state of the stages.
  */
 #ifndef SAKER_ENGINE_INSTANCE_H
 #define SAKER_ENGINE_INSTANCE_H
