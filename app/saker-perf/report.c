@@ -84,7 +84,7 @@ print_text(const char *name, const char *text)
 	printf("\", ");
 }
 
-/* Prints what tells one run from another: host, version, time and processors. */
+/* Prints what distinguishes one run from another: host, version, time and processors. */
 static void
 print_json_place(const struct perf_report *r)
 {

@@ -2,7 +2,7 @@
 /*
  * The processor of a host that receives: it needs time for each packet, and may stop now and then.
  * Packets that arrive meanwhile wait in the queue of the port. It is off unless the scenario has a
- * key of [receiver]. Its turns and what it tells a stack are those of lib/engine/transport.
+ * key of [receiver]. Its turns, and its reports to a stack, are those of lib/engine/transport.
  */
 #ifndef SAKER_SIM_RECEIVER_H
 #define SAKER_SIM_RECEIVER_H
@@ -20,7 +20,7 @@ struct sim_receiver {
 	sim_time looked;      /* the last look that left no packet in the queue */
 	sim_time stopped;     /* the length of all stops since then */
 	sim_time last_look;   /* the last look */
-	uint64_t new_stop_ns; /* a stop that the stack has not been told; sim_receiver_stop() */
+	uint64_t new_stop_ns; /* a stop not reported to the stack yet; sim_receiver_stop() */
 	uint64_t dropped;     /* packets that found the queue full */
 };
 

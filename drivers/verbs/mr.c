@@ -115,7 +115,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-/* Replaces the region by one with the changed attributes. The keys stay: a program may have told
+/* Replaces the region by one with the changed attributes. The keys stay: a program may have sent
  * them to peers. */
 VB_EXPORT int
 ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)

@@ -395,7 +395,7 @@ void cl_bar_free(struct cl_bar *b);
 /* Moves memory of the program into the slot, and sets m->extents to its place. Returns 0, or -errno
  * with a sentence. */
 int cl_bar_move_in(struct saker *s, const void *addr, size_t len, bool write, struct shm_mr *m);
-/* Releases it; pages that no other registration has become private memory again. */
+/* Releases the memory. Pages that no other registration has become private memory again. */
 void cl_bar_move_out(struct saker *s, const void *addr, size_t len);
 /* Detaches a child of fork(2) from the parent's attachment; memory that moved becomes private. The
  * caller holds the lock of lib/move. */

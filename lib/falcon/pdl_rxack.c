@@ -285,7 +285,7 @@ pdl_rxack_poll(struct fa_stack *s, unsigned budget)
 		bool again = send_acks(c, budget, &n) == -EAGAIN;
 
 		if (again && n >= budget)
-			/* The connection goes on first at the next poll. */
+			/* The next poll begins with this connection. */
 			break;
 		TAILQ_REMOVE(&s->pdl.acks, c, pdl.ack_link);
 		c->pdl.on_acks = again;

@@ -38,7 +38,7 @@ pdl_count_timeout(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 	return true;
 }
 
-/* What a scan of a window knows of its flows. */
+/* The results of a scan of a window, by flow. */
 struct expiry {
 	unsigned *times;          /* timeouts in succession of a packet that is lost */
 	bool asked[FA_FLOWS_MAX]; /* an earlier packet goes out again, or did and is outstanding */

@@ -376,8 +376,8 @@ tcp_listen_make_room(struct tcp_listener *l, const struct newcomer *new)
 	return TCP_NONE;
 }
 
-/* Refuses a SYN. Settled connections stay, so that the peer is told at once when they have taken
- * all places; it may repeat a SYN for which half-done connections left no place. */
+/* Refuses a SYN. Settled connections stay, so that the peer gets a reset at once when they have
+ * taken all places; it may repeat a SYN for which half-done connections left no place. */
 static void
 refuse(struct tcp_stack *s, const struct tcp_tuple *t, const struct wire_tcp *seg,
 	enum tcp_reason full)

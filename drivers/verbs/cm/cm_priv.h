@@ -213,7 +213,7 @@ enum saker_transport vb_cm_device_choice(enum rdma_port_space ps);
 /* Binds an id to a device: sets its verbs, its port_num and, where the program gave none, its
  * pd. Takes over the caller's hold on the device. */
 void vb_cm_device_bind(struct cm_id *id, struct cm_device *dev);
-/* Undoes that, if the id is bound, and releases the device. Call with vb_cm_lock() held: the end of
+/* Unbinds the id, if it is bound, and releases the device. Call with vb_cm_lock() held: the end of
  * a saker looks for the ids of its devices. */
 void vb_cm_device_unbind(struct cm_id *id);
 
@@ -271,7 +271,7 @@ int vb_cm_conn_param(
 /* Makes a bound id reachable before the program calls rdma_listen(): a peer that knows the port
  * already is not refused. Returns 0, or EADDRINUSE when another process has the port. */
 int vb_cm_listen_early(struct cm_id *id);
-/* Ends that: the program connects the id, or destroys it. */
+/* Destroys the early listener, because the program connects or destroys the id. */
 void vb_cm_listen_end(struct cm_id *id);
 /* Destroys the listener, if there is one. Call with vb_events_lock() held. */
 void vb_cm_unlisten(struct cm_id *id);

@@ -441,7 +441,7 @@ on_established(struct vb_rs *rs, const struct rdma_cm_event *ev)
 	vb_rs_progress(rs);
 }
 
-/* The connection has ended. What came before stays. */
+/* The connection has ended; the program can still read the received bytes. */
 static void
 on_disconnected(struct vb_rs *rs)
 {
@@ -512,7 +512,8 @@ vb_rs_closing(struct vb_rs *rs)
 		return true;
 	rs->tx_shut = true;
 	vb_rs_progress(rs);
-	/* Nobody reads any more; the peer is to be able to go on until it notices. */
+	/* The program reads no more. Received bytes are dropped, so that the peer gets its credits
+	 * back and can send until it detects the end. */
 	rs->rx_shut = true;
 	vb_rs_discard(rs);
 	vb_rs_flush(rs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mapped memory: riomap() registers a buffer and tells the peer its offset, address and key, in
+ * Mapped memory: riomap() registers a buffer and sends the peer its offset, address and key, in
  * order with the stream. riowrite() there writes into it (RDMA Write), before any message that the
  * program sends later.
  */
@@ -133,7 +133,7 @@ map_register(struct vb_rs *rs, struct rs_map *m, off_t offset)
 	return 0;
 }
 
-/* Removes a mapping of the program's, which another thread may have done. */
+/* Removes a mapping of the program, unless another thread has removed it. */
 static void
 map_forget(struct vb_rs *rs, const struct rs_map *m)
 {

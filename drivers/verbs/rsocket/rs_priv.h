@@ -161,8 +161,8 @@ void vb_rs_hold(struct vb_rs *rs);
 void vb_rs_put(struct vb_rs *rs);
 /* Makes `fd` a descriptor of the socket. Returns 0 or ENOMEM. */
 int vb_rs_enter(int fd, struct vb_rs *rs);
-/* Ends that. Returns the socket, whose reference the caller gets, or NULL. *last: it was its last
- * descriptor. */
+/* Removes the descriptor from the table. Returns the socket, whose reference the caller gets, or
+ * NULL. *last: it was its last descriptor. */
 struct vb_rs *vb_rs_leave(int fd, bool *last);
 /* Removes a socket from the list of the process. */
 void vb_rs_unlist(struct vb_rs *rs);
@@ -208,7 +208,7 @@ int vb_rs_wait(struct vb_rs *rs, short events, int flags);
 int vb_rs_stream_new(struct vb_rs *rs, struct ibv_comp_channel *channel);
 void vb_rs_stream_free(struct vb_rs *rs);
 void vb_rs_hello_fill(const struct vb_rs *rs, struct rs_hello *h);
-/* Takes over what the peer said. Returns 0, or EPROTO. */
+/* Stores the sizes and credits of the peer's private data. Returns 0, or EPROTO. */
 int vb_rs_hello_take(struct vb_rs *rs, const void *data, size_t len);
 /* Processes completions and sends what can be sent. Returns how many completions there were. */
 unsigned vb_rs_progress(struct vb_rs *rs);
@@ -247,8 +247,8 @@ void vb_rs_maps_free(struct vb_rs *rs);
 void vb_rs_cm_event(struct rdma_cm_event *ev);
 /* Creates the id of a socket. Returns 0 or errno. */
 int vb_rs_id_new(struct vb_rs *rs);
-/* A step towards the end of a socket that has no descriptor. Returns whether it can be destroyed.
- * Call with the socket's lock held. */
+/* Performs the next step towards the end of a socket without a descriptor. Returns whether the
+ * socket can be destroyed. Call with the socket's lock held. */
 bool vb_rs_closing(struct vb_rs *rs);
 /* Destroys the connection. The thread calls it, without a lock. */
 void vb_rs_destroy(struct vb_rs *rs);

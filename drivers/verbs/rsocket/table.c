@@ -223,8 +223,8 @@ table_fork_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The sockets stay with the parent. The child keeps what it says about them, and closes its copies
- * of the parent's ends, so that each process notices when the other one closes. */
+/* The sockets stay with the parent. The child keeps their descriptors and states, and closes its
+ * copies of the parent's ends, so that each process detects the other one's close. */
 static void
 table_fork_child(void)
 {

@@ -160,9 +160,10 @@ struct eng {
 /* Wakes the loops of the set `loops` (bit k: loop k) that sleep. If none does, the call costs a
  * fence and a load. Callable from any thread. */
 void eng_wake(struct eng *e, uint32_t loops);
-/* Makes each write to the eventfd `fd` wake the loops that sleep; nobody reads it. A client may
- * have `fd`, too: the events name no client, so that one that comes late wakes a loop and no more.
- * Callable from any thread. Returns 0, or -errno of epoll_ctl(2). */
+/* Makes each write to the eventfd `fd` wake the loops that sleep. No thread reads the eventfd. A
+ * client may have `fd`, too. The events name no client, so that an event that arrives after its
+ * client has ended only wakes a loop. Callable from any thread. Returns 0, or -errno of
+ * epoll_ctl(2). */
 int eng_doorbell_watch(struct eng *e, int fd);
 /* Withdraws eng_doorbell_watch(). Without it, `fd` stays watched after it is closed, for as long as
  * the client has it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Notices to the control stage. A stage has ENG_CTL_NOTICES of them, of which each user has a
- * share. What finds no free notice waits in a list of its client; the clients take turns. Nothing
- * that waits costs anything while no notice is free.
+ * share. An object that finds no free notice waits in a list of its client; the clients take turns.
+ * No list is visited while no notice is free.
  */
 #include <string.h>
 

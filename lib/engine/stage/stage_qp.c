@@ -160,7 +160,7 @@ send_pending_notices(struct eng_stage *s, struct eng_qp *qp)
 		eng_notice_send(s, m);
 		qp->pending &= ~EQP_P_ENDED;
 	}
-	/* The control stage ignores this one as long as it believes that there is a connection. */
+	/* The control stage ignores this notice while it has a connection for the QP. */
 	if ((qp->pending & (EQP_P_WAITS | EQP_P_ENDED)) == EQP_P_WAITS &&
 		(m = eng_notice_get(s, ENG_EC_QP_WAITS, qp->client)) != NULL) {
 		m->qp = qp;

@@ -280,7 +280,8 @@ eng_round_charge(struct eng_stage *s, struct eng_qp *qp)
 }
 
 /* Returns whether the first of a list may be served. If it has no credit, it gets new credit; if it
- * is still in debt, it passes its turn. Debts to nobody are forgiven. */
+ * is still in debt, it passes its turn. The only one in the list gets its full credit, because no
+ * other one waits. */
 static bool
 is_turn(struct eng_round_list *list, struct eng_round *r)
 {

@@ -27,7 +27,7 @@ enum wish {
 	WISH_ALL = 63,
 };
 
-/* In this order, bring_up_any() does without them. */
+/* The features that bring_up_any() gives up, one more with each attempt, in this order. */
 static const struct {
 	enum wish wish;
 	const char *name;

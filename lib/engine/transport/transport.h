@@ -73,7 +73,7 @@ void eng_port_stop(struct eng *e, unsigned i);
 
 /* Begins to watch for the removal of the device of port `i`, which runs. */
 void eng_port_watch(struct eng *e, unsigned i);
-/* Ends that. */
+/* Ends the watch of eng_port_watch(). */
 void eng_port_unwatch(struct eng *e, unsigned i);
 /* Stops and closes the device of port `i`, which is gone and which no stage uses any more. */
 void eng_port_release(struct eng *e, unsigned i);
@@ -108,7 +108,7 @@ void eng_home_key(struct eng *e);
 /* Takes the receive interrupts of port `i` into use, which was configured for them and runs.
  * Returns false when its driver has none, or memory is exhausted. */
 bool eng_intr_open(struct eng *e, unsigned i);
-/* Releases them, before the port stops. */
+/* Releases the interrupts, before the port stops. */
 void eng_intr_close(struct eng *e, unsigned i);
 /* Enables the interrupts of the stage's receive queues, and adds their descriptors to the epoll set
  * `epoll_fd`, which is the same at each call. Returns whether all receive queues of the stage have

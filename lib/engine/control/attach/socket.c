@@ -65,7 +65,7 @@ socket_unwatch(struct eng_socket *s, int *fd)
 	*fd = -1;
 }
 
-/* Ends that the doorbell of a connection wakes the loops, and closes it. */
+/* Stops the doorbell of a connection from waking the loops, and closes it. */
 static void
 socket_silence(struct eng_socket *s, struct sock_conn *k)
 {

@@ -171,7 +171,7 @@ void cm_abort(struct eng_control *c, struct cm_conn *q, int how);
 
 /* Keeps a copy of the command `what` (ENG_CT_CONNECT or ENG_CT_LOOKUP), which begins now. */
 void cm_again_keep(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *what);
-/* Frees it, because the command has an outcome. */
+/* Frees the copy, because the command has an outcome. */
 void cm_again_drop(struct cm_conn *q);
 /* Puts the command off, because no listener has answered. Returns false when the time in which one
  * could appear is over. cm_again_fire() repeats the command, when the timer fires. */
