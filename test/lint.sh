@@ -13,7 +13,8 @@
 #   names     no two static functions of the product share a name
 #   env       saker knows each variable SAKER_... that a file reads
 #   counters  code can count each reason of the lists of counters
-#   text      lines, blanks, ends of files, comments that the formatter wrapped, licence lines
+#   text      lines, blanks, ends of files, comments that the formatter wrapped, licence lines, and
+#             sentences of comments and pages that begin with "what" or "who"
 #   links     the links of the pages lead to files and headings that exist
 #   shell     shellcheck has no finding
 #   python    each Python script compiles
@@ -56,7 +57,7 @@ check_format() {
         violations "s/^([^:]+:[0-9]+):[0-9]+: error: .*/\\1: $sentence/p"
 }
 
-# What shellcheck reports in vain:
+# The warnings of shellcheck that are wrong here:
 #   SC2015  in `A && B || fail`, fail also runs when B fails: so it is meant
 #   SC2119  a function whose arguments are optional is called without any
 #   SC2317  functions that run by name ("part_$p", until_true SECONDS FUNCTION) seem unreachable

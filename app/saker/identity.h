@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this host proves itself with to its Falcon peers, and what they must (doc/falcon-cm.md,
- * section 3): loads the keys and certificates that [falcon] and [peer N] name. */
+/* The keys and certificates with which this host and its Falcon peers prove their identities
+ * (doc/falcon-cm.md, section 3): loads those that [falcon] and [peer N] name. */
 #ifndef APP_SAKER_IDENTITY_H
 #define APP_SAKER_IDENTITY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of sakerctl offer each other. */
+/* The interface between the files of sakerctl. */
 #ifndef APP_SAKERCTL_H
 #define APP_SAKERCTL_H
 

@@ -45,7 +45,7 @@
 
 /* ---- attachment.c ---- */
 
-/* An attachment to a saker. Whoever uses `saker` holds it. */
+/* An attachment to a saker. Each user of `saker` holds a reference. */
 struct vb_attachment {
 	struct saker *saker;
 	struct saker_device device; /* as it was when the process attached */

@@ -16,7 +16,7 @@
 
 /* ---- Integer registers ---- */
 
-/* What a pass does; constants in each call, so that each pass has code of its own. */
+/* The parameters of a pass; constants in each call, so that each pass has code of its own. */
 #define W_COPY 1u
 #define W_CRC  2u
 #define W_SUM  4u

@@ -35,7 +35,7 @@
 #define K128_LOW   0xf20c0dfe
 #define K128_HIGH  0x14cd00bd6
 
-/* What a pass does; constants in each call, so that each pass has code of its own. */
+/* The parameters of a pass; constants in each call, so that each pass has code of its own. */
 #define P_COPY 1u
 #define P_CRC  2u
 #define P_SUM  4u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all kinds of attachments have in common: rings, objects, end. */
+/* The common part of all kinds of attachments: rings, objects, end. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

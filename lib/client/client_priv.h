@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of libsaker share. Locks are taken in this order: mem.lock, which is held during
- * commands and socket exchanges; mail.lock; wait.lock; the spin locks (doorbells, tables, event
- * rings, SRQs). Only two spin locks are ever held together: a table's, and then a doorbell's.
+ * The interface between the files of libsaker. Locks are taken in this order: mem.lock, which is
+ * held during commands and socket exchanges; mail.lock; wait.lock; the spin locks (doorbells,
+ * tables, event rings, SRQs). Only two spin locks are ever held together: a table's, and then a
+ * doorbell's.
  */
 #ifndef SAKER_CLIENT_PRIV_H
 #define SAKER_CLIENT_PRIV_H

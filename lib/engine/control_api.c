@@ -75,7 +75,7 @@ eng_change(struct eng *e, const struct eng_config *next, struct eng_changed *out
 		snprintf(err, errlen, "memory is exhausted");
 		return -ENOMEM;
 	}
-	/* What does not change is that of the instance. */
+	/* Members that do not change have the values of the instance. */
 	*merged = *next;
 	memcpy(merged->ports, e->cfg.ports, sizeof(merged->ports));
 	merged->nports = e->cfg.nports;

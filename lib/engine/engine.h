@@ -311,7 +311,7 @@ bool eng_poll(struct eng *e, unsigned loop, uint64_t now);
 int eng_run(struct eng *e, unsigned loop);
 /* Makes all loops return after their current turn, and wakes those that sleep. Any thread. */
 void eng_stop(struct eng *e);
-/* What a change has ended. */
+/* The connections and listeners that a change has ended. */
 struct eng_changed {
 	uint32_t conns;     /* connections whose local address was removed */
 	uint32_t listeners; /* listeners at such an address */
@@ -397,7 +397,7 @@ struct eng_latency {
 };
 /* Sets *l to the next one. Returns false at the end. */
 bool eng_latency_next(const struct eng *e, struct eng_latency *l);
-/* What an instance holds, and what it has carried since its start. */
+/* The objects of an instance, and its traffic since its start. */
 struct eng_totals {
 	uint32_t clients, qps, cqs, mrs, mws, pds, srqs, listeners, conns, regions;
 	uint32_t rx_mbufs_free, rx_mbufs, tx_mbufs_free, tx_mbufs;
@@ -417,7 +417,7 @@ struct eng_falcon_qp_view {
 	bool tunnel;
 	struct fa_info info;
 };
-/* What the two sides of an iWARP connection have agreed on (RFC 5044, RFC 6581). */
+/* The parameters of an iWARP connection, agreed on by both sides (RFC 5044, RFC 6581). */
 struct eng_mpa_view {
 	uint8_t revision; /* 1 or 2; 0: nothing yet */
 	uint8_t rtr;      /* enum shm_rtr */

@@ -16,8 +16,8 @@
  * runs on time multiplied by this factor, so that its tick is 1.024 us. */
 #define FA_WHEEL_SCALE 16
 
-/* What each packet uses comes first, and lies in as few cache lines as possible: with thousands of
- * connections that take turns, each line is a cache miss. */
+/* The members that each packet uses come first, in as few cache lines as possible: with thousands
+ * of connections that take turns, each line is a cache miss. */
 struct fa_conn {
 	_Alignas(64) struct fa_stack *s;
 	bool live;                 /* between fa_conn_create() and fa_conn_destroy() */

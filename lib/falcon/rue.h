@@ -42,8 +42,8 @@ struct fa_cc {
 	/* Ticks from one departure to the next while fcwnd is below one packet; otherwise 0. A
 	 * retransmission counts as a departure, an ACK or NACK does not. */
 	uint32_t ipg;
-	/* What this end's algorithm reports to the peer's: the low 21 bits (FALCON_RUE_MASK) are in
-	 * the ACKs and NACKs that the data path sends on this flow (7.7.1). */
+	/* The report of this end's algorithm to the peer's: the low 21 bits (FALCON_RUE_MASK) are
+	 * in the ACKs and NACKs that the data path sends on this flow (7.7.1). */
 	uint32_t metadata;
 	uint32_t rto;     /* retransmission timeout in ticks after a packet's last transmission */
 	uint32_t rto_min; /* ticks: set by the data path from its configuration */
@@ -77,8 +77,8 @@ struct fa_rue_event {
 	uint8_t hops, rx_level;
 	uint16_t ecn;   /* marked packets in total, as the peer counts them (14 bits) */
 	uint32_t acked; /* packets of this flow acknowledged since its last event */
-	/* What the peer's algorithm reports: 21 bits of an ACK, 23 bits of a NACK (fa_cc.metadata).
-	 */
+	/* The report of the peer's algorithm: 21 bits of an ACK, 23 bits of a NACK
+	 * (fa_cc.metadata). */
 	uint32_t metadata;
 	bool eack; /* the acknowledgement had bitmaps */
 	/* They show a loss by the OOO-distance heuristic (9.1.4): a packet of this flow has not

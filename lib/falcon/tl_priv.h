@@ -89,8 +89,8 @@ struct tl_span {
 	uint16_t cells; /* of each */
 };
 
-/* What a connection waits for: resources for requests of the local ULP, or for pull data (without
- * those that wait for a part of the connection's own, see tl_data_list()). */
+/* The resources that a connection waits for: those for requests of the local ULP, or for pull data
+ * (without those that wait for a part of the connection's own, see tl_data_list()). */
 enum tl_kind { TL_REQUESTS, TL_DATA, TL_KINDS };
 
 struct tl_user {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The fast path for small Writes that arrive one behind the other: FPDUs without markers, each of
- * them a whole Write within one slice, into a region with one extent. What they have in common is
+ * them a whole Write within one slice, into a region with one extent. Their common fields are
  * checked once, the region is looked up once for consecutive FPDUs with one STag, and the counters
  * and the position in the stream change once. The first FPDU that a guard rejects takes the general
  * path (iw_rx.c), which also determines what is wrong with an invalid one.

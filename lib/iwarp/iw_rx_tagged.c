@@ -28,7 +28,8 @@ iw_rx_write(
 			q->st->ops.rd.mrs, q->rd, d->stag, &at, n, RD_ACC_REMOTE_WRITE, &mr);
 		if (fault != RD_OK)
 			return tagged_reason[fault];
-		/* What has arrived behind the segment is likely to belong to the same Write. */
+		/* The bytes that have arrived behind the segment probably belong to the same
+		 * Write. */
 		if (!iw_place_ready(q, f, DDP_TAGGED_LEN, mr, at, n, q->mrx.have))
 			return IW_RX_LATER;
 		q->info.bytes_in += n;

@@ -136,7 +136,7 @@ void iw_emss(struct iw_qp *q, uint32_t emss);
 void iw_disconnect(struct iw_qp *q, uint64_t now, enum iw_close how);
 /* Returns whether the stream of a QP that is about to be aborted, or that IW_CLOSE_ABORT has
  * aborted, may end in order: this side stands between two messages, no request waits or lacks its
- * completion, and the peer waits for no response. What TCP has then are whole messages, whose
+ * completion, and the peer waits for no response. TCP then has whole messages only, whose
  * completions the program may have seen. */
 bool iw_may_leave(const struct iw_qp *q);
 /* Handle the peer's FIN (iw_peer_fin()) and the end of the stream (iw_closed(); `error` is 0 or

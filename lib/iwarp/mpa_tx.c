@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The sending side of MPA (RFC 5044 4 and 5): the size of an FPDU that fits a segment, and FPDUs
- * written into contiguous memory. What each FPDU needs is inline in mpa.h; this file contains the
- * rest.
+ * written into contiguous memory. The part that each FPDU needs is inline in mpa.h; this file
+ * contains the rest.
  */
 #include "mpa_priv.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of lib/move share.
+ * The interface between the files of lib/move.
  *
  * A window in which the program has registered memory has one memfd, and each page has the same
  * offset in the memfd as in the window. So a registered range is one extent (two across the border

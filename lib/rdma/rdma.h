@@ -265,8 +265,8 @@ struct rd_qp {
 	uint16_t ird, ord; /* as negotiated */
 };
 
-/* What a transport's QP operations call in the engine stage. All calls are made on the stage that
- * the QP belongs to. */
+/* The functions of the engine stage that a transport's QP operations call. All calls are made on
+ * the stage that the QP belongs to. */
 struct rd_ops {
 	const struct rd_mr_table *mrs;
 	/* Takes the next request of the send queue. The result is a copy in private memory; nsge

@@ -420,7 +420,7 @@ enum rofx_crossing rofx_cross(const struct rofx_side *ours, const struct rofx_si
 
 /* ---- TLS ---- */
 
-/* What the peers of one range of addresses prove themselves with. */
+/* The key or certificate with which the peers of one range of addresses prove their identity. */
 struct rofx_peer {
 	struct sk_addr addr;
 	unsigned prefix; /* bits of `addr`, in its own family: up to 32 or 128 */

@@ -252,7 +252,7 @@ uint8_t *rofx_carrier_room(struct rofx_carrier *k, size_t len);
 #define ROFX_PSK_MAX  64
 #define ROFX_NAME_MAX 253 /* characters of a DNS name */
 
-/* What the peers of one range of addresses prove themselves with. */
+/* The key or certificate with which the peers of one range of addresses prove their identity. */
 struct rofx_member {
 	struct sk_addr addr;
 	unsigned bits; /* of the 128 of `addr` that a peer's address has in common; 0: all peers */

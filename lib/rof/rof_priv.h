@@ -105,8 +105,8 @@ struct rof_txn {
 	uint16_t cells; /* its credits: push, for transmit buffers; pull, for receive buffers */
 };
 
-/* What each message uses comes first: in one cache line where it arrives, in two where it is sent.
- */
+/* The members that each message uses come first: one cache line where it arrives, two where it is
+ * sent. */
 struct rof_chan {
 	_Alignas(64) struct rof_stage *st;
 	struct rof_qp *rc; /* NULL: a datagram channel, or no QP yet */
@@ -165,7 +165,7 @@ struct rof_recv {
 
 enum rof_phase { ROF_PHASE_NEW, ROF_PHASE_OPEN, ROF_PHASE_ERROR };
 
-/* What each message uses comes first, in two cache lines. */
+/* The members that each message uses come first, in two cache lines. */
 struct rof_qp {
 	_Alignas(64) struct rd_qp *rd;
 	struct rof_stage *st;

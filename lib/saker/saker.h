@@ -565,7 +565,7 @@ struct saker_conn_param {
 	uint16_t private_len; /* at most SAKER_PRIVATE_MAX bytes; MPA revision 2: 508 */
 };
 
-/* What an event reports about a connection. */
+/* The parameters of a connection in an event. */
 struct saker_conn_info {
 	struct sk_addr local, remote;
 	uint16_t lport, rport;       /* host order */

@@ -15,7 +15,7 @@
 #define RD_MAX_INLINE 448         /* bytes of inline data */
 #define RD_MAX_MSG    0xffffffffu /* bytes of a message: 4 GiB - 1 */
 
-/* What a work request does. */
+/* The operation of a work request. */
 enum rd_opcode {
 	RD_SEND = 0,
 	RD_SEND_INV = 1, /* the receiver invalidates the STag in `imm` */

@@ -228,7 +228,7 @@ struct shm_rqe {
 #define SHM_RQE_UNIT 32 /* a receive with one element. Strides: 32, 64, 128, 256 or 512 */
 _Static_assert(offsetof(struct shm_rqe, sge) == SHM_RQE_BASE, "layout");
 
-/* A completion. What its last member holds depends on the others: with another status than
+/* A completion. The content of the last member depends on the others: with another status than
  * RD_SUCCESS, vendor_err; else with RD_WC_INV, inv_stag; else with RD_WC_GRH, the sender of a
  * datagram and its immediate data, which have 32 bits; else imm. */
 struct shm_cqe {

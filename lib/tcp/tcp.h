@@ -284,7 +284,7 @@ void tcp_limit_life(struct tcp_conn *c, uint64_t now);
 /* Sends RST and ends the connection (RFC 9293 3.10.5). TCP_EV_CLOSED comes before the function
  * returns. */
 void tcp_abort(struct tcp_conn *c, uint64_t now);
-/* What the owner notes about a connection that it leaves; TCP does not use it. */
+/* The note of the owner about a connection that it leaves; TCP does not use it. */
 struct tcp_note {
 	uint64_t word[2];
 };

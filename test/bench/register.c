@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What it costs to register memory of each kind, all of it present, and to end the registration:
+ * The cost of registering memory of each kind, all of it present, and of ending the registration:
  * the time of the clock, and the processor time of this process, which a busy machine changes less.
  *
  *	bench_register SOCKET MIB

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Both sublayers of lib/falcon between two ends that exchange requests, while forged packets arrive
- * at both: around the live windows, or of any bytes. The input is a list of steps. Whatever
- * arrived, all that an end has started ends once and in order after the noise (if necessary because
- * the connection fails), a new connection between the same stacks works, and every buffer is freed.
+ * at both: around the live windows, or of any bytes. The input is a list of steps. After any
+ * packets, all requests that an end has started end once and in order after the noise (if necessary
+ * because the connection fails), a new connection between the same stacks works, and every buffer
+ * is freed.
  */
 #include "../../lib/falcon/conn_priv.h"
 #include "../unit/falcon/duo.h"

@@ -18,7 +18,7 @@
 #define START_NS 1000000000000ull
 #define SHOWN    4 /* events of each run, from the first difference on */
 
-/* What one run did, in order. */
+/* The events of one run, in order. */
 struct event {
 	const char *what;
 	int side;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every fuzz target needs: a claim that ends the run when it does not hold, exact copies, and
- * the bytes of an input. */
+/* The common functions of the fuzz targets: a claim that ends the run when it does not hold, exact
+ * copies, and the bytes of an input. */
 #ifndef SAKER_TEST_FUZZ_H
 #define SAKER_TEST_FUZZ_H
 

@@ -2,7 +2,7 @@
 /*
  * A live QP of any transport and mode, and a peer whose packets are nearly valid, or any bytes; any
  * completions; a ring to Falcon that is full at times; a client that posts, deregisters a region,
- * and disconnects. Whatever arrives, bytes change only in the granted region and in receives and
+ * and disconnects. With any input, bytes change only in the granted region and in receives and
  * sinks; each request and receive completes once; each delivery gets its verdict and each pull its
  * answer; and every buffer is freed.
  */

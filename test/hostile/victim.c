@@ -139,8 +139,8 @@ measure(const char *name, bool (*one)(void), int ms)
 		ok = one();
 		n += ok;
 		t = beside_now() - t;
-		/* What else ran on the processor meanwhile (saker's socket thread, the kernel) is
-		 * no delay of saker's. */
+		/* Time of other threads on the processor (saker's socket thread, the kernel) is no
+		 * delay of saker's. */
 		if (t > BESIDE_SLOW_NS) {
 			uint64_t fresh = beside_lost();
 

@@ -66,7 +66,7 @@ addresses() {
     grep -q saker "$work/out.log" && fail "the saker's addresses are listed without the switch"
 }
 
-# A tree ends with its process. What a killed process leaves, the next one removes.
+# A tree ends with its process. The next process removes the tree of one that was killed.
 traces() {
     local left
     left=("$XDG_RUNTIME_DIR"/*)

@@ -68,8 +68,8 @@ is() { # is a|b KEY VALUE: a value of `show port info`
 starts() { nic start "$@"; }
 exchange() { nic -t 240 peer "$@" quick; }
 
-# What a model has: igb and virtio have TSO; em (e1000, e1000e) has not. QEMU's vmxnet3 receives on
-# one queue only.
+# The features of a model: igb and virtio have TSO; em (e1000, e1000e) has not. QEMU's vmxnet3
+# receives on one queue only.
 has_tso() { [[ $model != e1000* ]]; }
 has_rss() { [ "$model" = igb ]; }
 

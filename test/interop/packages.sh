@@ -55,7 +55,7 @@ for device in null zero urandom full random; do cp -a /dev/$device "$root/dev"; 
 mkdir "$root/dev/shm" && mount -t tmpfs shm "$root/dev/shm" || fail "mounts"
 cp /etc/resolv.conf "$root/etc/"
 inside apt-get update -q >"$work/apt.log" 2>&1 || skip "no mirror in the root"
-# What the demo and the example need, which a removal must leave as it is.
+# The packages that the demo and the example need, which a removal must leave as they are.
 install jq gcc libc6-dev pkg-config || fail "jq and gcc"
 # Without what the package manager keeps, and without /run, which a running system has in memory.
 everything() {

@@ -9,7 +9,8 @@ that changes changes what is run.
 
 A command is a line of an indented block, or inline code with a blank in it, unless it is a setting,
 an option or another form of NOT_COMMANDS. host1 and host2 are two folders /run of the guest, each
-with a NIC of its own; the NICs are on one hub. What needs no NIC runs here, without the guest.
+with a NIC of its own; the NICs are on one hub. Commands that need no NIC run here, without
+the guest.
 """
 import re
 import subprocess
@@ -18,7 +19,7 @@ import sys
 PAGES = {"nic": "doc/real-nic.md", "bench": "doc/benchmarking.md"}
 GUEST = "test/interop/guest.py"
 
-# What a reader replaces, and what the guest is too small for.
+# The words that a reader replaces, and sizes for which the guest is too small.
 REPLACED = {
     "host1": {"0000:3b:00.0": "0000:01:00.0", "0000:3b:00.1": "0000:02:00.0", "eth1": "eth0",
               "-l 2": "-l 0", "0@2,1@3": "0@0,1@1", "0@2": "0@0"},
@@ -148,7 +149,7 @@ class Walk:
         if len(self.commands) < 40:
             self.fault(f"only {len(self.commands)} commands were found")
 
-    # What a dry walk leaves out.
+    # The parts that a dry walk leaves out.
     def say(self, text):
         pass
 

@@ -28,7 +28,7 @@ EXPECTED = [
     ('saker0', r'test_mr\.(MRTest\.test_mr_rereg|MWTest\.test_(invalidate_)?mw_type).*', MODIFIED),
     ('saker0', r'test_rdmacm\..*_external_qp', RESPONSE),
 ]
-# What tests say when they skip themselves, by device: features that no wire of the device has.
+# The messages of tests that skip themselves, by device: features that no wire of the device has.
 SKIPS = [
     ('both', r'ODP is not supported.*', 'on-demand paging'),
     ('both', r'Device memory is not supported', 'device memory'),

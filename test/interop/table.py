@@ -18,7 +18,7 @@ PAGE = 'doc/run-your-program.md'
 BEGIN, END = '<!-- results -->\n', '<!-- end of results -->\n'
 SCRIPTS = ('verbs', 'rdmacm', 'rsocket', 'cluster', 'iser', 'pyverbs')
 DEVICES = {'iwarp': 'saker0', 'falcon': 'sakerf0', 'saker0': 'saker0', 'sakerf0': 'sakerf0'}
-# What a script prints of a run that passed: the device and the program.
+# The lines that a script prints about a run that passed: the device and the program.
 RUNS = (re.compile(r'ok    (iwarp|falcon):? (.+)'),
         re.compile(r'(saker0|sakerf0): (i\S+ .+) \(\d+ s\)'))
 TESTS = re.compile(r'(saker0|sakerf0): (\d+) passed, (\d+) skipped, (\d+) cannot pass, 0 bad')

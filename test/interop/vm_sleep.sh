@@ -84,7 +84,7 @@ account() {
 }
 # The times that saker has woken a program of the guest.
 interrupts() { of_machine guest .doorbell.interrupts; }
-# What rping in the guest does in three of the guest's seconds, in which nothing comes.
+# The work of rping in the guest in three of the guest's seconds, in which nothing comes.
 idle_rping() {
     # shellcheck disable=SC2016 # for the guest's shell
     guest 'p=$(pgrep -x rping)

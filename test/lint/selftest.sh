@@ -73,6 +73,9 @@ make_good() {
     source_file lib/engine/eng.c '#include "control/core/core.h"' '#include "stage/stage.h"' \
         '#include "transport/transport.h"' '#include "engine.h"' '' \
         "$(c_function eng_start 'ctl_core();' 'eng_stage();' 'eng_transport();')"
+    source_file lib/engine/telemetry.c '#include "engine.h"' '' \
+        '/* The state, and' ' * What: a name. A name is What it is. */' \
+        'static const char *eng_question = "/* What */";'
     source_file app/small/main.c '#include "../../lib/engine/engine.h"' '' 'int' 'main(void)' '{' \
         $'\teng_start();' $'\treturn 0;' '}'
     source_file app/saker/settings.c 'static const struct row rows[] = {' \
@@ -240,6 +243,15 @@ expect text lib/tcp/send.c 'The cast to void does nothing: .*' \
     append lib/tcp/send.c $'\t(void)ctx;'
 expect text lib/tcp/tcp.h 'A wrapped comment ends alone\. .*' \
     append lib/tcp/tcp.h '#define A 1 /* a long comment' '           */'
+riddle='A sentence begins with "What"\. Name its subject\.'
+expect text lib/tcp/tcp.h "$riddle" append lib/tcp/tcp.h '/* What a segment holds. */'
+expect text lib/tcp/tcp.h "$riddle" append lib/tcp/tcp.h '/*' ' * A segment.' \
+    ' * What it holds, follows.' ' */'
+expect text lib/tcp/tcp.h "$riddle" append lib/tcp/tcp.h '#define A 1 /* One. What is it: */'
+expect text test/small.sh "$riddle" append test/small.sh '# What it does.'
+expect text test/small.py "$riddle" append test/small.py '"""Tests.' '' 'What it tests."""'
+expect text doc/page.md "$riddle" append doc/page.md '* **What it does.** More.'
+expect text doc/page.md "$riddle" append doc/page.md '| What it does | more |'
 expect text test/new.sh 'The first lines hold no SPDX-License-Identifier\.' \
     append test/new.sh '#!/bin/bash'
 expect text lib/new.c 'The first lines hold no SPDX-License-Identifier\.' append lib/new.c 'int a;'

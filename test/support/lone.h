@@ -47,7 +47,7 @@ unsigned lone_strays(const struct lone *x);
 const struct rofx_request *lone_request(const struct lone *x);
 const struct rofx_question *lone_question(const struct lone *x);
 const struct rofx_answer *lone_answer(const struct lone *x);
-/* What was agreed, with the keys that are in use; also after lone_trim(). */
+/* Returns the agreed parameters, with the keys that are in use; also after lone_trim(). */
 const struct rofx_agreed *lone_agreed(struct lone *x);
 void lone_list_ports(struct lone *x, const uint16_t ports[ROFX_PORTS]);
 int lone_accept(struct lone *x, uint64_t now, const struct rofx_side *ours,

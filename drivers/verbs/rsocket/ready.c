@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What poll(2), select(2) and epoll(7) see. One byte in the pair, sent by the library's end, makes
- * the program's end readable. Bytes that fill more than a quarter of its send buffer, as the
- * kernel counts it, make it unwritable. The end of the stream shuts the pair down for reading; the
- * end of both directions, or of the connection without order, shuts it down for both.
+ * Readiness for poll(2), select(2) and epoll(7), shown by the pair. One byte in the pair, sent by
+ * the library's end, makes the program's end readable. Bytes that fill more than a quarter of its
+ * send buffer, as the kernel counts it, make it unwritable. The end of the stream shuts the pair
+ * down for reading; the end of both directions, or of the connection without order, shuts it down
+ * for both.
  */
 #include <fcntl.h>
 #include <poll.h>

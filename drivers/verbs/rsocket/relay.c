@@ -7,7 +7,7 @@
  * as the first one runs.
  *
  * The child asks by one byte. The parent answers by giving its end a name, which the child sees as
- * the name of its peer. What vb_rs_show() had put into the pair is gone by then.
+ * the name of its peer. By then, the bytes that vb_rs_show() had put into the pair are gone.
  */
 #include <poll.h>
 #include <sys/epoll.h>

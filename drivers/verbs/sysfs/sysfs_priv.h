@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs look for in the file system: /sys/class/infiniband, /sys/class/infiniband_verbs and
- * /dev/infiniband. The library writes a small tree of ordinary files, when the program first names
- * one of these folders, and gives the C library's functions a path in that tree instead. The tree
- * ends with the process.
+ * The folders in which programs look for devices: /sys/class/infiniband,
+ * /sys/class/infiniband_verbs and /dev/infiniband. The library writes a small tree of ordinary
+ * files, when the program first names one of these folders, and gives the C library's functions a
+ * path in that tree instead. The tree ends with the process.
  */
 #ifndef SAKER_SYSFS_PRIV_H
 #define SAKER_SYSFS_PRIV_H

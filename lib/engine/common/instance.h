@@ -96,7 +96,7 @@ struct eng_rings {
 	struct rte_ring *control_stage[ENG_MAX_STAGES], *stage_control[ENG_MAX_STAGES];
 };
 
-/* What the assembly gives the control stage. */
+/* The arguments of the control stage, set by the assembly. */
 struct eng_control_args {
 	/* The caller keeps it until eng_control_destroy(). eng_change() changes it: see
 	 * control_change.c. */
@@ -125,9 +125,10 @@ struct eng_control_args {
 /* Limits of a turn that count messages between two stages. A run of packets is one message, so they
  * depend on whether packets take the fast paths. */
 struct eng_bounds {
-	/* What a stage takes from one other stage: messages, and for an engine stage also bytes of
-	 * messages and of answers to them, each of which counts ENG_ANSWER_LEAST at least. After
-	 * these bytes the peer gets the first answers, while this side copies the next ones. */
+	/* The most that a stage takes from one other stage in a turn: messages, and for an engine
+	 * stage also bytes of messages and of answers to them, each of which counts
+	 * ENG_ANSWER_LEAST at least. After these bytes the peer gets the first answers, while this
+	 * side copies the next ones. */
 	uint32_t messages, arrived;
 	uint32_t behind; /* waiting messages with which an engine stage is not yet behind */
 };

@@ -49,9 +49,9 @@ struct rte_ring;
 #define ENG_COLD_TURNS 64
 #define ENG_HOT_MIN    4
 
-/* What a QP has to send at the end of the turn. A message for which a ring is full or no notice is
- * free stays pending until a later turn. The messages to the transport stage go first, and
- * ENG_EC_QP_FATAL goes before ENG_EC_DISCONNECTED. */
+/* The messages that a QP has to send at the end of the turn. A message for which a ring is full or
+ * no notice is free stays pending until a later turn. The messages to the transport stage go first,
+ * and ENG_EC_QP_FATAL goes before ENG_EC_DISCONNECTED. */
 enum eng_qp_pending {
 	EQP_P_CONSUMED = 1, /* ENG_T_CONSUMED */
 	EQP_P_CLOSE = 2,    /* ENG_T_CLOSE */

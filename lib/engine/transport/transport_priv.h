@@ -82,7 +82,7 @@ enum eng_conn_pending {
 enum eng_conn_queue {
 	ECONN_Q_NONE,
 	ECONN_Q_PENDING, /* t->pending: a turn tries its actions */
-	/* t->unnoticed: no message was free for its notice. What else is pending follows the
+	/* t->unnoticed: no message was free for its notice. Other pending messages follow the
 	 * notice, so no turn visits it until a message is free. */
 	ECONN_Q_NOTICE,
 };

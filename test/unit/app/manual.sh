@@ -48,7 +48,7 @@ options doc/man/sakerctl.8 "$build/app/sakerctl" --help
     same "saker-sim --keys" "$build/doc/man/saker-sim.1" '^\.BR [a-z0-9-]+'
 grep -oE '^; ?[a-z0-9-]+ = ' config/saker.ini | grep -oE '[a-z0-9-]{2,}' | sed 's/^/.BR /' |
     same config/saker.ini "$build/doc/man/saker.ini.5" '^\.BR [a-z0-9-]+'
-# What the shared library exports.
+# The functions that the shared library exports.
 nm -D --defined-only "$build/lib/client/libsaker.so" |
     awk '$2 == "T" { sub("@.*", "", $3); print $3 "(" }' |
     same "libsaker's exports" "$build/doc/man/libsaker.3" '(saker|sk_addr)_[a-z0-9_]+\('

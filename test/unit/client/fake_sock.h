@@ -14,11 +14,11 @@ struct fake_sock {
 	pthread_t thread;
 	char path[64];
 	int listen, sock, wake_engine, stop;
-	/* What its WELCOME contains. */
+	/* The contents of its WELCOME. */
 	const char *refuse_hello;
 	bool wrong_magic, few_fds;
 	uint64_t region_most; /* larger regions are refused */
-	/* What the client has sent. */
+	/* The contents of the messages of the client. */
 	char name[128];
 	uint32_t regions, refused_regions;
 	uint64_t region_size[32];

@@ -213,7 +213,7 @@ one_kind(const struct kind *kind)
 	cr_assert_eq(rc, 0, "%s: %s", kind->name, saker_error());
 	for (size_t i = 50; i < LEN - 50; i += 997)
 		cr_assert_eq(*engine_at(i - 50), (uint8_t)(i * 7 + i / PAGE), "%s", kind->name);
-	/* What a peer writes, the program reads, and the other way round. */
+	/* The program reads the bytes that a peer writes, and the other way round. */
 	*engine_at(50) = 77;
 	cr_assert_eq(p[100], 77, "%s", kind->name);
 	p[HUGE + 1] = 78;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What outlives a client: its id in messages of other threads, and the descriptors that it keeps.
- * And the places for clients, which the users share.
+ * The things that outlive a client: its id in messages of other threads, and the descriptors that
+ * it keeps. And the places for clients, which the users share.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -20,7 +20,8 @@ TestSuite(engine_class, .init = pair_eal);
 		.set = SAKER_CLASS_TRAFFIC, .traffic_class = (c)                                   \
 	}
 
-/* What the frames to a node must carry, and what they carried: by protocol, [1]: UDP. */
+/* The classes that the frames to a node must carry, and those that they carried: by protocol, [1]:
+ * UDP. */
 static struct wish {
 	uint8_t dscp[2];
 	uint8_t pcp[2];

@@ -172,7 +172,7 @@ Test(engine_flight, the_events_of_a_failed_connection_are_kept)
 	c->error = -ETIMEDOUT;
 	t->now += 77;
 	eng_flight_keep(t, c);
-	/* What comes later does not change them. */
+	/* Later events do not change them. */
 	for (uint32_t i = 0; i < RING; i++)
 		note(c, i);
 	t->now += 1000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What becomes of messages over iWARP whose completions the program has seen when it ends. The test
- * polls both instances; while `held` is set, the frames of the first one wait in the wire.
+ * The end of a program after the completions of its messages over iWARP: the peer gets them. The
+ * test polls both instances; while `held` is set, the frames of the first one wait in the wire.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -48,7 +48,7 @@ end(void)
 		hand_free(&hand[i]);
 }
 
-/* What a client needs to create any object. */
+/* The objects that a client needs to create any other one. */
 struct kit {
 	uint32_t pd, cq, xrcd;
 };

@@ -157,7 +157,7 @@ Test(engine_transport_cuts, user_whose_peer_acknowledges_nothing_leaves_cuts_to_
 	pair_end(&w.pair);
 }
 
-/* What one user's peers have acknowledged is free for the next user. */
+/* Cuts that one user's peers have acknowledged are free for the next user. */
 Test(engine_transport_cuts, freed_cuts_return_to_the_share)
 {
 	uint32_t conn[5][2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one turn of the control stage may cost, and the order in which it serves clients, peers'
+/* The cost of a turn of the control stage, and the order in which it serves clients, peers'
  * requests and attempts. */
 #include <criterion/criterion.h>
 #include <errno.h>

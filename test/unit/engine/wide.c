@@ -227,7 +227,7 @@ Test(engine_wide, a_cq_grows_with_each_stage_that_uses_it)
 	none = heap_used(0) - before;
 	cr_assert_leq(none, 2 * shm_cq_bytes(16), "%lu B for no stage", none);
 	small = spare_cq(0);
-	/* What a QP takes by itself: the next ones take as much beside the CQ's sub-ring. */
+	/* The memory of a QP by itself: the next ones take as much beside the CQ's sub-ring. */
 	own = growth_with_a_qp(small, 4) - shm_cq_ring_bytes(shm_log2(4));
 	for (unsigned k = 1; k < 16; k++)
 		cr_assert_eq(growth_with_a_qp(cq, 4) - own, sub, "stage %u", k);

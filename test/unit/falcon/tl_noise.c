@@ -247,7 +247,7 @@ noise(uint64_t seed, bool ordered)
 	steps += k;
 	check_deaths(ordered);
 	for (i = 0; i < 2; i++) {
-		/* Whatever happened, all completes in the end. */
+		/* In the end all requests complete, after any noise. */
 		if (!fk.c[i].dead)
 			fa_conn_fail(&fk.c[i], fk.now, FA_DEAD_CONNECTION);
 		if (!fk.c[i].tl.dead)

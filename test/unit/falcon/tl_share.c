@@ -201,7 +201,8 @@ Test(falcon_tl_share, s8_2_4_requests_behind_a_gap_leave_the_minimum_of_others)
 	for (uint32_t i = 0; i < LEAST; i++)
 		cr_assert_eq(fake_rx(B0, PUSH, 2 + i, 100 + i, 8), TL_TAKEN);
 	cr_assert_eq(fake_rx(B0, PUSH, 9, 120, 8), TL_REFUSED);
-	/* What all requests of a connection wait for is never refused for a share (CR#3). */
+	/* The request that all others of a connection wait for is never refused for a share
+	 * (CR#3). */
 	cr_assert_eq(fake_rx(A0, PUSH, 1, 90, 8), TL_TAKEN);
 	cr_assert_eq(fk.s.tl.shares.net.held, MOST + LEAST, "a share does not count it");
 	for (uint32_t i = 0; i < 1 + MOST / 2; i++)

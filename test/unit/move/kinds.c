@@ -196,7 +196,8 @@ child(const struct row *r, int from, int to)
 	return 0;
 }
 
-/* What the child has written is the parent's, and the peer's, as far as the memory is shared. */
+/* The bytes that the child has written are the parent's, and the peer's, as far as the memory is
+ * shared. */
 static void
 child_has_written(const struct row *r, const struct saker_mr *mr)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What /proc shows about the process, and memory of certain kinds, for tests. */
+/* The mappings of the process in /proc, and memory of certain kinds, for tests. */
 #ifndef TEST_MOVE_MAPPINGS_H
 #define TEST_MOVE_MAPPINGS_H
 

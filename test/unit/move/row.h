@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A rig for memory that a program registers, as a peer and the program see it. libsaker, the socket
- * and the control stage are real. What a peer does, the test does as an engine stage: it looks the
+ * and the control stage are real. The test acts for a peer as an engine stage does: it looks the
  * STag up, fetches missing pages, and copies.
  */
 #ifndef TEST_MOVE_ROW_H
@@ -26,13 +26,13 @@ struct kind {
 	/* Maps `len` bytes at `at`. Returns the descriptor that the program keeps, or -1. */
 	int (*map)(uint8_t *at, size_t len);
 	size_t len;
-	/* What registering does. A child of fork(2) shares only what STAYS. */
+	/* The result of registering. A child of fork(2) shares only what STAYS. */
 	enum {
 		MOVES,   /* into a window, and back */
 		BECOMES, /* memory of a memfd of the library, for good */
 		STAYS,   /* nothing: the engine maps the same object */
 	} how;
-	/* What follows when the program truncates its object, or the library's, if the program has
+	/* The result when the program truncates its object, or the library's, if the program has
 	 * none. */
 	enum {
 		ENDS,     /* the client is ended when the engine touches what is gone */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who a peer has to be (doc/falcon-cm.md, section 3): the key or the certificate belongs to the
+ * The identity of a peer (doc/falcon-cm.md, section 3): the key or the certificate belongs to the
  * address from which it is used; identities may be replaced while streams use them. Host 1 is the
  * initiator, host 2 the responder.
  */

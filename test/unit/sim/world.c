@@ -151,8 +151,7 @@ Test(world, one_falcon_connection_is_held_by_its_window)
 }
 
 /* A host whose scheduler runs other programs for 3 ms in 23: packets wait in its port. Swift does
- * not take the stops for delay of the network. What is sent again is sent for the timeout of 1 ms.
- */
+ * not take the stops for delay of the network. Packets are resent only for the timeout of 1 ms. */
 Test(world, a_receiver_that_stops_keeps_its_rate_while_it_runs)
 {
 	struct sim_result r = run("host.transport=falcon", "traffic.connections=8", "link.gbps=100",

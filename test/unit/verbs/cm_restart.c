@@ -155,7 +155,8 @@ id_end(void *id)
 	return NULL;
 }
 
-/* Nobody need fetch it, and rdma_destroy_id() would wait for its acknowledgement. */
+/* The program need not fetch the event, and rdma_destroy_id() would wait for its
+ * acknowledgement. */
 Test(cm_restart, an_id_that_is_being_destroyed_has_no_event_of_the_removal)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();

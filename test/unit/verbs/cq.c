@@ -207,7 +207,7 @@ Test(verbs_cq, a_queue_pair_that_is_reset_takes_its_completions_with_it)
 	cr_assert(wc[0].wr_id == 200 && wc[1].wr_id == 201);
 }
 
-/* What a reset kept and what is in the ring counts, and comes out in its order. */
+/* Completions that a reset kept count beside those in the ring, and come out in their order. */
 Test(verbs_cq, a_queue_grows_and_is_not_smaller_than_its_contents)
 {
 	struct ibv_cq *c = ibv_cq_ex_to_cq(cq);

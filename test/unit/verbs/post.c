@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The posting functions write requests into the queues themselves: the entry of each operation,
- * chains of requests, errors and full queues. The test reads the entries in place of an engine.
- * What libsaker's own functions write for the same receives is the measure for those of verbs.
+ * chains of requests, errors and full queues. The test reads the entries in place of an engine. The
+ * entries that libsaker's own functions write for the same receives are the measure for those of
+ * verbs.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -280,8 +281,8 @@ Test(verbs_post, a_chain_is_posted_up_to_the_first_error)
 
 /* ---- Receives ---- */
 
-/* What posting a list leaves behind: the result, the index of the request that failed (the length
- * of the list if none did), the entries, and whether the doorbell was written. */
+/* The effects of posting a list: the result, the index of the request that failed (the length of
+ * the list if none did), the entries, and whether the doorbell was written. */
 struct after {
 	int rc, bad;
 	uint32_t next, pending;

@@ -69,7 +69,7 @@ TestSuite(verbs_wr, .init = start, .fini = end);
 
 enum data { NONE, ONE_SGE, LIST, ZERO_SGES, INLINED, INLINED_LIST, DATA_KINDS };
 
-/* What posting leaves behind. */
+/* The effects of posting. */
 struct left {
 	int rc;
 	uint32_t next, pending;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client's messages cause: HELLO attaches it, and REGION maps memory that it passes. */
+/* The handlers of a client's messages: HELLO attaches it, and REGION maps memory that it passes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each user may ask of the socket's thread: how many connections may wait to attach, and how
+ * The limits of each user at the socket's thread: how many connections may wait to attach, and how
  * often the user may attach and pass memory. Users do not wait for each other, and a user who
  * passes memory too often still attaches. Performs no I/O. `now` is in ns.
  */

@@ -188,8 +188,8 @@ struct ctl_client {
 struct ctl_user {
 	TAILQ_ENTRY(ctl_user) next;       /* in eng_control.rung, while `clients` is not empty */
 	TAILQ_HEAD(, ctl_client) clients; /* whose mailboxes the next turns poll */
-	/* What the commands of the user may cost before the next user's turn. Below 0, the user has
-	 * used more than its part. */
+	/* The cost that the user's commands may still have before the next user's turn. Below 0,
+	 * the user has used more than its part. */
 	int credit;
 	/* The time (ns) of the next attempt of a QP modified by the program that may begin. */
 	uint64_t attempt_at;

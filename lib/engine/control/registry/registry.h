@@ -151,7 +151,7 @@ void ctl_qp_leave_openers(struct eng_control *c, struct ctl_qp *q);
 void ctl_mr_retire(struct eng_control *c, struct ctl_mr *mr);
 void ctl_mw_retire(struct eng_control *c, struct ctl_mw *mw);
 
-/* Enters a region or a window into the table of STags. Nobody can predict the key of its STag.
+/* Enters a region or a window into the table of STags. The key of the STag is unpredictable.
  * Returns 0, or -ENOSPC when all STags are in use. */
 int ctl_stag_add(struct eng_control *c, struct rd_mr *mr);
 /* Frees the object, which is in no table any more, when all loops have passed a quiet point. */

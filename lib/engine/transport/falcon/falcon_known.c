@@ -3,7 +3,8 @@
  * Packets of open connections whose headers are as expected. All bytes up to the CID that are the
  * same in each packet of the peer are compared at once with what this side expects. Such a packet
  * needs none of the checks of the net stack: its addresses, its VLAN and its port are those of the
- * connection. What differs from packet to packet (lengths, checksums, SPI, IV) is checked here.
+ * connection. The fields that differ from packet to packet (lengths, checksums, SPI, IV) are
+ * checked here.
  *
  * A frame for which any check fails is left to the general path (falcon_rx.c), unchanged, which
  * decides and counts. Only the ICV of a sealed packet decides here, since opening changes the
@@ -291,7 +292,7 @@ known_intact(
 	}
 }
 
-/* What became of a packet whose headers match. */
+/* The result for a packet whose headers match. */
 enum known {
 	KNOWN_NOT,    /* the general path must process it: nothing has changed */
 	KNOWN_GOOD,   /* it was accepted */

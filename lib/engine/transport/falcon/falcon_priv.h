@@ -135,7 +135,7 @@ struct eng_falcon_carrier {
 	TAILQ_ENTRY(eng_falcon_carrier) later;
 };
 
-/* What a host's connections are visited for, some in a turn. */
+/* The reasons to visit the connections of a host, some in a turn. */
 enum eng_falcon_sweep {
 	ENG_FALCON_REST,
 	ENG_FALCON_CHECK, /* a carrier was made again: does the peer still have them? */
@@ -522,7 +522,7 @@ struct eng_datagram {
 	bool ce;        /* the ECN field of the inner IP header is CE */
 };
 
-/* What Falcon uses of the IP and UDP headers. */
+/* The fields of the IP and UDP headers that Falcon uses. */
 struct eng_falcon_outer {
 	uint32_t path;
 	uint8_t ttl;
