@@ -9,8 +9,8 @@
  * - Any other report waits for evidence (RFC 5927 7.2): it quotes the first segment in flight, and
  *   that one was retransmitted, or its timeout expires. An acknowledgement of the segment refutes
  *   the report.
- * - A smaller MTU lasts for TCP_PMTU_NS (RFC 1191 6.3, RFC 8201 5.2), so that a lie that was
- *   believed does not last for ever.
+ * - A smaller MTU lasts for TCP_PMTU_NS (RFC 1191 6.3, RFC 8201 5.2), so that a forged
+ *   report that was used does not last for ever.
  * - Below 576 bytes, the congestion window shrinks with the segment size: the sender does not send
  *   more packets than before.
  */
