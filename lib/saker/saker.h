@@ -96,12 +96,14 @@ const char *saker_reason_str(enum saker_transport transport, uint32_t code);
  * -ECONNREFUSED when no saker is there.
  */
 int saker_open(const char *socket, const char *name, struct saker **out);
-/* Checks, without attaching, that saker_open() would find a saker or a device. */
+/* Checks, without attaching, that saker_open() would find a saker or a device. Returns 0, or -errno
+ * as saker_open() does. */
 int saker_look(const char *socket);
 /*
  * Attaches to a flat region: `base` maps `size` bytes whose header the engine has written. Such an
  * attachment has no descriptors and no wake-ups. `idle` (may be NULL) is called with `arg` while a
- * command waits for its reply, so that a program can run an engine in the same thread.
+ * command waits for its reply, so that a program can run an engine in the same thread. Returns 0
+ * with *out, or -errno: -EPROTO when the header is not that of an engine of this version; -ENOMEM.
  */
 int saker_open_flat(
 	void *base, size_t size, void (*idle)(void *arg), void *arg, struct saker **out);
@@ -144,7 +146,8 @@ void *saker_alloc(struct saker *s, size_t len);
 /* Frees memory of saker_alloc(). `len` is the length that was allocated. NULL is allowed. */
 void saker_free(struct saker *s, void *p, size_t len);
 
-/* Creates a protection domain: QPs of it can access regions and windows of it. */
+/* Creates a protection domain: QPs of it can access regions and windows of it. -EDQUOT: the client
+ * or its user has as many as it may have; -ENOSPC: none is left for it; -ENOMEM. */
 int saker_pd_create(struct saker *s, struct saker_pd **out);
 /* Destroys a protection domain. -EBUSY: objects of the domain exist. */
 int saker_pd_destroy(struct saker_pd *pd);
@@ -181,7 +184,9 @@ uint32_t saker_mr_stag(const struct saker_mr *mr);
 /* ---- Completion queues ---- */
 
 /* Creates a queue for at least `depth` completions. Overflow destroys completions and raises
- * SAKER_EV_CQ_OVERFLOW. `user`: saker_cq_user() returns it. */
+ * SAKER_EV_CQ_OVERFLOW. `user`: saker_cq_user() returns it. -EINVAL: a depth of 0, or above the
+ * device's limit; -ENOMEM: memory or the client's home region is exhausted; -EDQUOT, -ENOSPC: as
+ * saker_pd_create(). */
 int saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **out);
 /* Makes a queue hold at least `depth` completions. One that holds more stays as it is. The
  * completions in it keep their order. The caller does not poll the queue meanwhile. */
@@ -190,7 +195,8 @@ int saker_cq_resize(struct saker_cq *cq, uint32_t depth);
 int saker_cq_destroy(struct saker_cq *cq);
 /* Returns `user` of saker_cq_create(). */
 void *saker_cq_user(const struct saker_cq *cq);
-/* Takes up to `n` completions out of the queue. Returns how many. */
+/* Takes up to `n` completions out of the queue. Returns how many. After the engine has gone, the
+ * completions that are in the queue still come, and then 0. */
 int saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n);
 /* Requests one event for the next completion, or, with `solicited_only`, for the next one that is
  * solicited or failed. The program polls once more afterwards: a completion that came before gives
@@ -202,7 +208,8 @@ int saker_cq_event(struct saker *s, struct saker_cq **cq);
 /* ---- Shared receive queues ---- */
 
 /* Creates a receive queue for at least `depth` receives of at most `max_sge` elements, which any
- * number of QPs can share. */
+ * number of QPs can share. -EINVAL: a depth of 0, values above the device's limits, or only one of
+ * `xrcd` and `cq`; -ENOMEM, -EDQUOT, -ENOSPC: as saker_cq_create(). */
 int saker_srq_create(struct saker_pd *pd, uint32_t depth, uint32_t max_sge, struct saker_srq **out);
 
 struct saker_srq_attr {
@@ -216,7 +223,7 @@ struct saker_srq_attr {
 	void *user;
 };
 
-/* Creates a receive queue with these attributes. */
+/* The same, with these attributes. */
 int saker_srq_create_as(struct saker_pd *pd, struct saker_srq_attr *attr, struct saker_srq **out);
 /* Destroys a queue. -EBUSY: a QP uses it. */
 int saker_srq_destroy(struct saker_srq *srq);
@@ -285,7 +292,10 @@ struct saker_qp_attr {
 	void *user;
 };
 
-/* Creates a QP, in the state RESET. */
+/* Creates a QP, in the state RESET. -EINVAL: values above the device's limits, a missing CQ, an SRQ
+ * or an XRC domain that the type does not have; -EPROTONOSUPPORT: the transport is not enabled;
+ * -EOPNOTSUPP: it has no QPs of the type, or `srq` cannot serve the datagrams of `pd`; -ENOMEM,
+ * -EDQUOT, -ENOSPC: as saker_cq_create(). */
 int saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out);
 /* Creates `n` QPs with the same attributes in out[0..n), with several commands under way at a time.
  * Returns n, or the number of QPs in front of the first one that could not be created;
@@ -416,7 +426,8 @@ int saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state);
 
 /* Creates a handle for a host that datagrams of `pd` may go to. The engine connects the two hosts
  * in the background, for all QPs together; datagrams that are posted meanwhile wait, up to a limit,
- * and are lost beyond it. -EINVAL: a multicast or unspecified address; -ENETUNREACH, -EDQUOT. */
+ * and are lost beyond it. -EINVAL: a multicast or unspecified address; -EPROTONOSUPPORT: no
+ * transport has datagrams; -EDQUOT, -ENOSPC, -ENOMEM. */
 int saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_ah **out);
 /* The same, with an order of the data: with SAKER_ORDER_STRONG, datagrams sent with such handles
  * arrive at the host in the order in which they were sent, by a connection of their own; with
@@ -444,7 +455,9 @@ struct saker_wr {
 	uint8_t nsge;
 	uint32_t rkey;        /* STag at the peer */
 	uint64_t remote_addr; /* Write, Read, Atomics */
-	uint64_t imm;         /* immediate data, or the STag to invalidate */
+	/* Immediate data in host byte order, or the STag to invalidate. iWARP sends all 64 bits
+	 * (RFC 7306 6), big-endian; Falcon sends the lower 32. */
+	uint64_t imm;
 	/* Atomics: Fetch and Add adds `data`; Compare and Swap stores `data` when `compare`
 	 * matches; the masks select bits (RFC 7306 5). */
 	uint64_t data, data_mask, compare, compare_mask;
@@ -561,8 +574,8 @@ struct saker_conn_param {
 	bool no_wait;
 	struct saker_modes modes; /* Falcon */
 	struct saker_class traffic;
-	const void *private_data;
-	uint16_t private_len; /* at most SAKER_PRIVATE_MAX bytes; MPA revision 2: 508 */
+	const void *private_data; /* [private_len], copied by the call */
+	uint16_t private_len; /* at most SAKER_PRIVATE_MAX bytes; MPA revision 2 and Falcon: 508 */
 };
 
 /* The parameters of a connection in an event. */
@@ -590,16 +603,19 @@ struct saker_conn_info {
 
 /* Listens for connections to a port. `addr` NULL or ::: every address of every interface; 0.0.0.0:
  * every IPv4 address; `port` 0: the engine chooses. Requests come as SAKER_EV_CONNECT_REQUEST; at
- * most `backlog` wait for an answer. `user`: saker_listener_user() returns it. */
+ * most `backlog` wait for an answer, and the engine rejects one that is not answered within 10 s.
+ * `user`: saker_listener_user() returns it. -EADDRINUSE: the port is in use, or no port is free;
+ * -EADDRNOTAVAIL: `addr` is not an address of the device; -EDQUOT, -ENOSPC, -ENOMEM. */
 int saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out);
 /* The same, with a revision (1: enhanced requests are refused, as by a peer that implements
  * revision 1 only), CRC, markers, ready-to-receive messages, modes of Falcon and a class other than
- * the configuration's. The other members of *p are ignored: they belong to saker_accept(). */
+ * the configuration's. The other members of *p are ignored: they belong to saker_accept(). -EINVAL:
+ * a member of *p has a value that does not exist. */
 int saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	const struct saker_conn_param *p, void *user, struct saker_listener **out);
 /* The same, on every IPv6 address and no IPv4 address. `space`: SAKER_SPACE_UDP listens as
- * saker_ud_listen() does. */
+ * saker_ud_listen() does. -EPROTONOSUPPORT: SAKER_SPACE_UDP, and no transport has datagrams. */
 int saker_listen_v6only(struct saker *s, enum saker_space space, uint16_t port, uint32_t backlog,
 	const struct saker_conn_param *p, void *user, struct saker_listener **out);
 /* Ends a listener, and rejects the requests that wait for an answer. The engine itself closes a
@@ -611,20 +627,33 @@ void *saker_listener_user(const struct saker_listener *l);
 /* Returns the port, in host order. */
 uint16_t saker_listener_port(const struct saker_listener *l);
 /* Starts to connect a QP; SAKER_EV_ESTABLISHED, _REJECTED or _UNREACHABLE follows. `local` NULL:
- * the engine chooses by route; `p` NULL: the device's limits, the rest as configured. -EADDRINUSE:
- * p->lport has, or had until lately, a connection with that peer and port. */
+ * the engine chooses by route; `p` NULL: the device's limits, the rest as configured.
+ *
+ * -EISCONN: the QP is connecting or connected; -EINVAL: the QP was connected before or is in the
+ * error state, `remote` and `port` are not the address of a peer, or a value of *p does not exist;
+ * -EPROTOTYPE: a QP of this type does not connect; -EADDRNOTAVAIL: `local` is not an address of the
+ * device; -EAFNOSUPPORT: `local` and `remote` are of different families; -EACCES: the configuration
+ * allows none of p->modes.psp for this peer; -EMSGSIZE: too much private data for the transport.
+ * SAKER_EV_UNREACHABLE has the status -EADDRINUSE when p->lport has, or had until lately, a
+ * connection with that peer and port. */
 int saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_addr *remote,
 	uint16_t port, const struct saker_conn_param *p);
-/* Accepts a request with `qp`; SAKER_EV_ESTABLISHED follows. `p` may be NULL. */
+/* Accepts a request with `qp`; SAKER_EV_ESTABLISHED follows. `p` may be NULL. -ECONNRESET: there is
+ * no such request: its peer has left, or it was not answered in time; -EPROTOTYPE: the request
+ * requires a QP of another transport or type; -EISCONN, -EINVAL, -EACCES, -EMSGSIZE: as
+ * saker_connect(). */
 int saker_accept(
 	struct saker *s, uint32_t request, struct saker_qp *qp, const struct saker_conn_param *p);
-/* Rejects a request, with private data for the peer. */
+/* Rejects a request, with private data for the peer, copied by the call. -ECONNRESET: as
+ * saker_accept(); -EINVAL: more private data than SAKER_PRIVATE_MAX; -EMSGSIZE: more than the
+ * transport carries. */
 int saker_reject(struct saker *s, uint32_t request, const void *private_data, size_t len);
 /* The same, reporting the depths that this side requires (RFC 6581 9.1): p->ird, p->ord. */
 int saker_reject_as(struct saker *s, uint32_t request, const struct saker_conn_param *p);
 /* Ends a connection; SAKER_EV_DISCONNECTED follows. Requests that the engine has taken are sent
  * first, unless `abortive`. After an abortive end over iWARP, the peer still gets the messages of
- * completed requests, unless other requests are posted or the peer waits for a response. */
+ * completed requests, unless other requests are posted or the peer waits for a response. -ENOTCONN:
+ * the QP is not connected. */
 int saker_disconnect(struct saker_qp *qp, bool abortive);
 
 /* ---- Datagram services ---- */
@@ -634,7 +663,8 @@ int saker_disconnect(struct saker_qp *qp, bool abortive);
  * SAKER_EV_CONNECT_REQUEST (cm.space is SAKER_SPACE_UDP) with the sender's address and private
  * data. saker_accept() with a datagram QP answers with the QP's number and Q_Key (of *p, which may
  * not be NULL, the private data counts only), saker_reject() refuses. No connection results, so no
- * end of one is reported.
+ * end of one is reported. Errors are those of saker_listen(), and -EPROTONOSUPPORT when no
+ * transport has datagrams.
  */
 int saker_ud_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out);

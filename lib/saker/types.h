@@ -61,9 +61,9 @@ enum rd_status {
 	RD_RETRY_EXC_ERR = 12,     /* the peer did not answer */
 	RD_RNR_RETRY_EXC_ERR = 13, /* the peer had no receive */
 	RD_REM_ABORT_ERR = 16,     /* the peer ended the connection */
-	RD_FATAL_ERR = 19,
-	RD_RESP_TIMEOUT_ERR = 20,
-	RD_GENERAL_ERR = 21,
+	RD_FATAL_ERR = 19,         /* no completion has it; the number is that of verbs */
+	RD_RESP_TIMEOUT_ERR = 20,  /* no completion has it; the number is that of verbs */
+	RD_GENERAL_ERR = 21,       /* any other error of the transport */
 };
 
 /* Rights of a memory region, a memory window or a QP (enum ibv_access_flags). */
@@ -100,15 +100,15 @@ enum rd_wc_flags {
 
 /* A completion. */
 struct rd_wc {
-	uint64_t wr_id;      /* of the work request */
-	uint32_t qpn;        /* number of the local QP */
-	uint8_t opcode;      /* enum rd_opcode: that of the request, or RD_RECV, RD_RECV_IMM */
-	uint8_t status;      /* enum rd_status */
-	uint8_t flags;       /* enum rd_wc_flags */
-	uint32_t byte_len;   /* of the message */
-	uint64_t imm;        /* immediate data; 32 bits of a datagram and in verbs */
-	uint32_t inv_stag;   /* the local STag that the peer invalidated */
-	uint32_t src_qp;     /* a datagram's sender */
+	uint64_t wr_id;    /* of the work request */
+	uint32_t qpn;      /* number of the local QP */
+	uint8_t opcode;    /* enum rd_opcode: that of the request, or RD_RECV, RD_RECV_IMM */
+	uint8_t status;    /* enum rd_status */
+	uint8_t flags;     /* enum rd_wc_flags */
+	uint32_t byte_len; /* of the message */
+	uint64_t imm;      /* immediate data, host byte order: 64 bits over iWARP, 32 over Falcon */
+	uint32_t inv_stag; /* the local STag that the peer invalidated */
+	uint32_t src_qp;   /* a datagram's sender */
 	uint32_t vendor_err; /* of the transport; saker_reason_str() has its name. 0: none */
 };
 
