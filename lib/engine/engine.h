@@ -407,6 +407,8 @@ struct eng_totals {
 	size_t private_bytes_per_qp;
 	size_t shared_bytes_per_qp;
 };
+/* Fills in the totals, without blocking. Each value is read for itself while the loops run, so that
+ * the values need not belong to the same moment. The call visits each QP. */
 void eng_totals(const struct eng *e, struct eng_totals *out);
 /* The Falcon connection of a QP. */
 struct eng_falcon_qp_view {
@@ -490,6 +492,8 @@ struct eng_falcon_view {
 	uint64_t device_key_age_ns; /* of the oldest device key in use */
 	uint64_t rekeyed;           /* changes of connections' keys so far */
 };
+/* Sums up the stages, without blocking. Each value is read for itself, so that the values need not
+ * belong to the same moment. Zero when Falcon is not enabled. */
 void eng_falcon_look(const struct eng *e, struct eng_falcon_view *out);
 /* The properties of a port that are in use. */
 struct eng_port_view {

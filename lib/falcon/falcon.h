@@ -431,11 +431,14 @@ fa_cells(uint32_t len, uint32_t cell)
 {
 	return len / cell + (len % cell != 0);
 }
+/* Fill in the credits that a transaction takes: a push of `len` bytes, a pull whose response has
+ * `response_len` bytes, and at the target the pull data of `len` bytes. */
 void fa_cost_push(const struct fa_pools *p, uint32_t len, struct fa_credits *out);
 void fa_cost_pull(const struct fa_pools *p, uint32_t response_len, struct fa_credits *out);
 void fa_cost_pull_data(const struct fa_pools *p, uint32_t len, struct fa_credits *out);
 /* Subtracts `cost` from `have` and returns true if all six suffice; otherwise returns false. */
 bool fa_credits_take(struct fa_credits *have, const struct fa_credits *cost);
+/* Adds `cost` to `have`. */
 void fa_credits_give(struct fa_credits *have, const struct fa_credits *cost);
 
 /* ---- Inspection ---- */

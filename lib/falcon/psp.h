@@ -206,6 +206,7 @@ void psp_rx_init(struct psp_rx *rx, const struct psp_device *d, uint32_t spi, ui
 /* Gives the connection another SPI. The previous SPI stays acceptable, with its own Remote Time,
  * until psp_rx_settle(). */
 void psp_rx_rotate(struct psp_rx *rx, const struct psp_device *d, uint32_t spi);
+/* Removes the previous SPI. */
 void psp_rx_settle(struct psp_rx *rx);
 
 /* The rule of 9.2.2.3 alone. */

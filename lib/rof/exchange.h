@@ -376,8 +376,11 @@ int rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours,
  * frames have passed. */
 int rofx_reject(struct rofx *x, enum rofx_reason why, const void *private_data, size_t len);
 /* Postpones a request whose QP is not ready to receive: the initiator repeats it after `delay_ms`,
- * and ROFX_EV_REQUEST follows again. */
+ * and ROFX_EV_REQUEST follows again. Returns 0, or -EINVAL when no request waits. */
 int rofx_later(struct rofx *x, uint64_t now, uint32_t delay_ms);
+/* Answers a lookup with the number and the Q_Key of a datagram QP. Returns 0; -EINVAL when no
+ * lookup waits or `qpn` has more than 24 bits, or -EMSGSIZE, both without an effect. Destroy the
+ * exchange when its frames have passed. */
 int rofx_found(struct rofx *x, uint32_t qpn, uint32_t qkey, const void *private_data, size_t len);
 
 /* ---- The initiator ---- */

@@ -208,6 +208,8 @@ struct rof_qp *rof_chan_wake(struct rof_chan *c);
 
 /* ---- QPs ---- */
 
+/* Creates the transport's part of `qp`. `qkey`: of a datagram QP. Returns NULL when memory is
+ * exhausted. */
 struct rof_qp *rof_qp_create(struct rof_stage *st, struct rd_qp *qp, uint32_t qkey);
 /* Frees the QP, without completions. */
 void rof_qp_destroy(struct rof_qp *q);
