@@ -531,7 +531,7 @@ Test(engine_class, values_that_do_not_fit_are_refused_with_a_sentence)
 	static const char priority[] = "a priority (service level) is 0 to 7, not 8",
 			  flow[] = "a flow label has 20 bits (0 to 0xfffff), and 0x100000 does not "
 				   "fit",
-			  set[] = "there is no enum shm_class_set 0x09";
+			  set[] = "a class has no members 0x08";
 	struct saker_conn_param p = {
 		.crc = 2, .markers = 2, .traffic = {.set = SAKER_CLASS_PRIORITY, .priority = 8}};
 	const struct saker_class label = {.set = SAKER_CLASS_FLOW, .flow_label = 0x100000};

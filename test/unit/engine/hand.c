@@ -656,12 +656,18 @@ Test(engine_hand, the_order_of_moves_is_that_of_verbs)
 	BAD(remote, addr("224.0.0.1"), -EINVAL);
 	BAD(local, addr("10.9.9.9"), -EADDRNOTAVAIL);
 	BAD(min_rnr_timer, 32, -EINVAL);
+	cr_assert_str_eq(saker_error(), "an RNR timer is 0 to 31, not 32");
 	move_qp(0, RD_QP_RTR, 5);
 	m = move_to(RD_QP_INIT, 1, 0);
 	cr_assert_eq(saker_qp_move(frig.n[0].qp, &m), -EINVAL);
 	m = move_to(RD_QP_RTS, 1, 0);
 	m.retry = 8;
 	cr_assert_eq(saker_qp_move(frig.n[0].qp, &m), -EINVAL);
+	cr_assert_str_eq(saker_error(), "a retry count is 0 to 7, not 8");
+	m = move_to(RD_QP_RTS, 1, 0);
+	m.timeout = 32;
+	cr_assert_eq(saker_qp_move(frig.n[0].qp, &m), -EINVAL);
+	cr_assert_str_eq(saker_error(), "a timeout is 0 to 31, not 32");
 	move_qp(0, RD_QP_RTS, 0);
 	move_qp(0, RD_QP_RTS, 0);
 	frig_stop();

@@ -31,7 +31,7 @@ static int
 connect_addrs(struct eng_control *c, struct shm_msg *m)
 {
 	const struct shm_cm *cm = &m->body.cm;
-	char text[SK_ADDR_STRLEN];
+	char text[SK_ADDR_STRLEN], remote[SK_ADDR_STRLEN];
 
 	if (sk_addr_is_any(&cm->remote) || sk_addr_is_multicast(&cm->remote) || cm->rport == 0)
 		return ctl_refuse(c, m, -EINVAL, "%s port %u is not the address of a peer",
@@ -43,7 +43,8 @@ connect_addrs(struct eng_control *c, struct shm_msg *m)
 			sk_addr_str(&cm->local, text));
 	if (sk_addr_is_v4(&cm->local) != sk_addr_is_v4(&cm->remote))
 		return ctl_refuse(c, m, -EAFNOSUPPORT,
-			"the local and the remote address are of different families");
+			"the local address %s and the remote address %s are of different families",
+			sk_addr_str(&cm->local, text), sk_addr_str(&cm->remote, remote));
 	return 0;
 }
 

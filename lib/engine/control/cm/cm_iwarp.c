@@ -26,7 +26,8 @@ rtr_offer(struct eng_control *c, struct shm_msg *m, struct mpa_offer *out)
 	uint8_t rtr = m->body.cm.rtr;
 
 	if (rtr > SHM_RTR_NONE || (rtr & SHM_RTR_NONE && rtr & RTR_KINDS))
-		return ctl_refuse(c, m, -EINVAL, "there is no enum shm_rtr 0x%02x", rtr);
+		return ctl_refuse(
+			c, m, -EINVAL, "there are no ready-to-receive messages 0x%02x", rtr);
 	if (out->revision == 1 && (rtr & RTR_KINDS))
 		return ctl_refuse(c, m, -EINVAL,
 			"MPA revision 1 has no ready-to-receive messages (RFC 6581 6)");
@@ -45,7 +46,7 @@ retry_offer(struct eng_control *c, struct shm_msg *m, struct eng_offer *out)
 	uint8_t want = m->body.cm.enhanced;
 
 	if (want > SHM_ENHANCED_TRY)
-		return ctl_refuse(c, m, -EINVAL, "there is no enum shm_enhanced %u", want);
+		return ctl_refuse(c, m, -EINVAL, "there is no enhanced mode %u", want);
 	if (want == SHM_ENHANCED_ONLY && out->mpa.revision < 2)
 		return ctl_refuse(c, m, -EINVAL, "MPA revision 1 has no enhanced requests");
 	out->retry =

@@ -107,7 +107,7 @@ cm_dialect(struct eng_control *c, struct shm_msg *m, bool *draft_ext)
 	uint8_t want = m->body.cm.dialect;
 
 	if (want > SHM_DIALECT_DRAFT)
-		return ctl_refuse(c, m, -EINVAL, "there is no enum shm_dialect %u", want);
+		return ctl_refuse(c, m, -EINVAL, "there is no dialect of Atomics %u", want);
 	*draft_ext = want == SHM_DIALECT_CONFIGURED ? c->cfg->draft_ext : want == SHM_DIALECT_DRAFT;
 	return 0;
 }

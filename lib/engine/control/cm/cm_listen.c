@@ -111,7 +111,8 @@ cm_listen_closed(struct eng_control *c, struct ctl_op *op, const struct eng_ctl 
 	else
 		cm_listener_free(c, l);
 	if (op->status < 0 && op->reply.op == SHM_LISTEN)
-		ctl_refuse(c, &op->reply, op->status, "a transport stage could not listen");
+		ctl_refuse(c, &op->reply, op->status, "a transport stage cannot listen at port %u",
+			op->reply.body.cm.lport);
 	ctl_op_reply(c, op);
 	if (unlisten != NULL && unlisten != op)
 		ctl_op_reply(c, unlisten);

@@ -82,7 +82,7 @@ static int
 peer_check(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
-	char text[SK_ADDR_STRLEN];
+	char text[SK_ADDR_STRLEN], remote[SK_ADDR_STRLEN];
 
 	if (q->move.state != RD_QP_INIT || q->state != CM_IDLE)
 		return ctl_refuse(c, m, -EINVAL, "QP %u is not in INIT", q->qp->handle);
@@ -97,9 +97,11 @@ peer_check(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 			sk_addr_str(&w->local, text));
 	if (!sk_addr_is_any(&w->local) && sk_addr_is_v4(&w->local) != sk_addr_is_v4(&w->remote))
 		return ctl_refuse(c, m, -EAFNOSUPPORT,
-			"the local and the remote GID are of different families");
+			"the local GID %s and the remote GID %s are of different families",
+			sk_addr_str(&w->local, text), sk_addr_str(&w->remote, remote));
 	if (w->min_rnr_timer > RNR_TIMER_MAX)
-		return ctl_refuse(c, m, -EINVAL, "the RNR timer exceeds its maximum of 31");
+		return ctl_refuse(c, m, -EINVAL, "an RNR timer is 0 to %u, not %u", RNR_TIMER_MAX,
+			w->min_rnr_timer);
 	return ctl_class_check(c, m, &w->class) < 0 ? m->status : cm_modes_move(c, m);
 }
 
@@ -133,9 +135,12 @@ cm_move_to_rts(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 
 	if (q->move.state != RD_QP_RTR && q->move.state != RD_QP_RTS)
 		return ctl_refuse(c, m, -EINVAL, "QP %u is not in RTR", q->qp->handle);
-	if (w->timeout > TIMEOUT_MAX || w->retry > RETRY_MAX || w->rnr_retry > RETRY_MAX)
-		return ctl_refuse(c, m, -EINVAL,
-			"the timeout exceeds its maximum of 31, or a retry count its maximum of 7");
+	if (w->timeout > TIMEOUT_MAX)
+		return ctl_refuse(
+			c, m, -EINVAL, "a timeout is 0 to %u, not %u", TIMEOUT_MAX, w->timeout);
+	if (w->retry > RETRY_MAX || w->rnr_retry > RETRY_MAX)
+		return ctl_refuse(c, m, -EINVAL, "a retry count is 0 to %u, not %u", RETRY_MAX,
+			SK_MAX(w->retry, w->rnr_retry));
 	q->move.state = RD_QP_RTS;
 	q->move.ord = w->ord;
 	q->move.timeout = w->timeout;

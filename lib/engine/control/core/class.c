@@ -12,7 +12,8 @@ int
 ctl_class_check(struct eng_control *c, struct shm_msg *m, const struct shm_class *k)
 {
 	if ((k->set & ~CLASS_ALL) != 0)
-		return ctl_refuse(c, m, -EINVAL, "there is no enum shm_class_set 0x%02x", k->set);
+		return ctl_refuse(
+			c, m, -EINVAL, "a class has no members 0x%02x", k->set & ~CLASS_ALL);
 	if ((k->set & SHM_CLASS_PRIORITY) != 0 && k->priority >= ENG_PRIORITIES)
 		return ctl_refuse(c, m, -EINVAL, "a priority (service level) is 0 to %u, not %u",
 			ENG_PRIORITIES - 1, k->priority);

@@ -48,7 +48,8 @@ mr_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if ((i->access & (RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)) &&
 		!(i->access & RD_ACC_LOCAL_WRITE))
 		return ctl_refuse(c, m, -EINVAL,
-			"access rights for remote write or remote atomic require local write");
+			"access rights %#x have remote write or remote atomic without local write",
+			i->access);
 	if (i->len == 0 || i->len - 1 > UINT64_MAX - i->base)
 		return ctl_refuse(c, m, -EINVAL,
 			"a region of %llu bytes at address %#llx is empty or wraps around",
@@ -83,8 +84,8 @@ mr_extents(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr, stru
 		sum += e->len;
 	}
 	if (sum != i->len || mr->rd.nextents != i->nextents)
-		return ctl_refuse(c, m, -EINVAL, "the extents do not add up to %llu bytes",
-			(unsigned long long)i->len);
+		return ctl_refuse(c, m, -EINVAL, "%u extents do not add up to %llu bytes",
+			i->nextents, (unsigned long long)i->len);
 	return 0;
 }
 

@@ -162,8 +162,8 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cq->piece == HEAP_NONE) {
 		ctl_give(c, cl, CTL_POOL_CQ);
 		free(cq);
-		return ctl_refuse(
-			c, m, -ENOMEM, "no room in the home region for a completion queue");
+		return ctl_refuse(c, m, -ENOMEM,
+			"no room in the home region for a completion queue of %u entries", depth);
 	}
 	cq->eng.client = &cl->eng;
 	cq->eng.handle = (uint32_t)ctl_table_add(&cl->cqs, cq);
