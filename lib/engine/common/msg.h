@@ -93,15 +93,6 @@ struct eng_work {
 	uint64_t msgs_in, msgs_out, bytes_in, bytes_out;
 };
 
-static inline void
-eng_work_add(struct eng_work *to, const struct eng_work *w)
-{
-	to->msgs_in += w->msgs_in;
-	to->msgs_out += w->msgs_out;
-	to->bytes_in += w->bytes_in;
-	to->bytes_out += w->bytes_out;
-}
-
 /* ---- Control ---- */
 
 #define ENG_CTL_RING     1024 /* the `count` of a ring: it holds one message less */

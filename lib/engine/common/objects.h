@@ -14,6 +14,7 @@
 #include "../../shm/shm_msg.h"
 #include "../../shm/shm_ring.h"
 #include "../engine.h"
+#include "msg.h"
 
 struct iw_qp;
 struct rof_chan;
@@ -214,6 +215,7 @@ struct eng_qp {
 	struct eng_qp *next_number;  /* SHM_UD: in s->datagram_qps */
 	int code, ended; /* the reason in ENG_EC_QP_FATAL, the status in ENG_EC_DISCONNECTED */
 	uint8_t kind;    /* enum eng_kind; constant */
+	struct eng_work summed; /* the part of its counters that the stage's totals contain */
 	/* control stage */
 	void *control;
 };

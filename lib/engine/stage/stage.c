@@ -15,6 +15,10 @@
 #include "../common/pages.h"
 
 #define LONG_RECORD 4096 /* bytes */
+/* Every SUM_NS, the totals get the counters of up to SUM_QPS QPs, among SUM_INDICES indices. */
+#define SUM_NS      1000000
+#define SUM_QPS     16
+#define SUM_INDICES 256
 
 /* Returns whether a port passes the mbufs themselves to its peer, which may be on another lcore. */
 static bool
@@ -221,6 +225,44 @@ settle(struct eng_stage *s)
 	return work;
 }
 
+/* ---- Totals ---- */
+
+static void
+total_add(uint64_t *total, uint64_t now, uint64_t before)
+{
+	__atomic_store_n(total, *total + (now - before), __ATOMIC_RELAXED);
+}
+
+void
+eng_qp_sum(struct eng_stage *s, struct eng_qp *qp)
+{
+	struct eng_work was = qp->summed, *now = &qp->summed;
+
+	qp->ops->info(qp, now);
+	total_add(&s->totals.msgs_in, now->msgs_in, was.msgs_in);
+	total_add(&s->totals.msgs_out, now->msgs_out, was.msgs_out);
+	total_add(&s->totals.bytes_in, now->bytes_in, was.bytes_in);
+	total_add(&s->totals.bytes_out, now->bytes_out, was.bytes_out);
+}
+
+/* Adds the counters of the next QPs to the totals. */
+static void
+sum_some(struct eng_stage *s)
+{
+	unsigned qps = 0;
+
+	s->sum_due = s->now + SUM_NS;
+	for (uint32_t n = SK_MIN(s->qps_used, (uint32_t)SUM_INDICES); n > 0 && qps < SUM_QPS; n--) {
+		struct eng_qp *qp = s->qps[s->sum_next];
+
+		s->sum_next = (s->sum_next + 1) % s->qps_used;
+		if (qp == NULL)
+			continue;
+		eng_qp_sum(s, qp);
+		qps++;
+	}
+}
+
 bool
 eng_stage_poll(struct eng_stage *s, uint64_t now, bool unsent)
 {
@@ -253,6 +295,8 @@ eng_stage_poll(struct eng_stage *s, uint64_t now, bool unsent)
 	if (!TAILQ_EMPTY(&s->rounds))
 		work |= eng_qps_run(s, unsent);
 	work |= settle(s);
+	if (now >= s->sum_due)
+		sum_some(s);
 	return work;
 }
 
@@ -286,18 +330,11 @@ eng_stage_latency(const struct eng_stage *s, unsigned kind)
 void
 eng_stage_totals(const struct eng_stage *s, struct eng_totals *out)
 {
-	struct eng_work all = s->done, one;
-
-	for (uint32_t i = 0; i < s->nqps; i++) {
-		if (s->qps[i] == NULL)
-			continue;
-		s->qps[i]->ops->info(s->qps[i], &one);
-		eng_work_add(&all, &one);
-	}
-	out->msgs_in += all.msgs_in;
-	out->msgs_out += all.msgs_out;
-	out->bytes_in += all.bytes_in;
-	out->bytes_out += all.bytes_out;
+	/* Another thread may not follow s->qps: a QP may be freed at any time. */
+	out->msgs_in += __atomic_load_n(&s->totals.msgs_in, __ATOMIC_RELAXED);
+	out->msgs_out += __atomic_load_n(&s->totals.msgs_out, __ATOMIC_RELAXED);
+	out->bytes_in += __atomic_load_n(&s->totals.bytes_in, __ATOMIC_RELAXED);
+	out->bytes_out += __atomic_load_n(&s->totals.bytes_out, __ATOMIC_RELAXED);
 	out->tx_mbufs += s->store->size;
 	out->tx_mbufs_free += rte_mempool_avail_count(s->store);
 }

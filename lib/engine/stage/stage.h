@@ -40,8 +40,8 @@ const uint64_t *eng_stage_counters(const struct eng_stage *s, const struct sk_re
 /* Returns the latencies of the requests of one transport (enum eng_kind), which the stage owns. Any
  * thread may read them, relaxed. */
 const struct rd_latency *eng_stage_latency(const struct eng_stage *s, unsigned kind);
-/* Adds the messages and bytes of all QPs since the start, and the stage's mbufs, to *out. Callable
- * from any thread. */
+/* Adds the messages and bytes of all QPs since the start, and the stage's mbufs, to *out. Those of
+ * the last turns may be missing; no number ever falls. Callable from any thread. */
 void eng_stage_totals(const struct eng_stage *s, struct eng_totals *out);
 
 #endif

@@ -33,6 +33,7 @@ qp_add(struct eng_stage *s, struct eng_ctl *m)
 		return rc;
 	qp->index = m->qp_index = s->free_index[--s->nfree];
 	s->qps[qp->index] = qp;
+	s->qps_used = SK_MAX(s->qps_used, qp->index + 1);
 	if (cs == NULL)
 		return 0;
 	cs->qps[qp->handle] = qp;

@@ -74,18 +74,17 @@ eng_qp_renew(struct eng_stage *s, struct eng_qp *qp)
 	const struct eng_qp_ops *ops = qp->ops;
 	struct eng_ctl *m = qp->deleting;
 	struct eng_qp was = *qp;
-	struct eng_work work;
 	int rc;
 
 	qp->pending = 0;
 	qp->deleting = NULL;
+	eng_qp_sum(s, qp);
 	rc = ops->create(s, qp);
 	if (rc < 0) { /* the transport's part stays as it was */
 		eng_stage_answer(s, m, rc);
 		return;
 	}
-	ops->info(&was, &work);
-	eng_work_add(&s->done, &work);
+	qp->summed = (struct eng_work){0};
 	ops->destroy(s, &was);
 	qp->chan = NULL;
 	eng_round_begin(s, qp);

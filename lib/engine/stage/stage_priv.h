@@ -191,7 +191,12 @@ struct eng_stage {
 	struct sk_share notice_share;
 	struct eng_client_list noticing; /* clients with something that waits for a notice */
 	uint32_t nnoticing;
-	struct eng_work done; /* messages and bytes of QPs before they were destroyed or reset */
+	/* The messages and bytes of all QPs, also of those that are gone. Any thread may read the
+	 * totals, relaxed. Every SUM_NS the stage adds to them what some QPs have counted, from
+	 * qps[sum_next] on; no QP has ever had the index qps_used or a higher one. */
+	struct eng_work totals;
+	uint64_t sum_due; /* ns */
+	uint32_t sum_next, qps_used;
 	uint64_t counters[eng_reason_count]; /* enum eng_reason */
 };
 
@@ -221,6 +226,9 @@ eng_qp_part_ahead(const struct eng_qp *qp)
 /* Takes the rings between the stage and a transport stage into use, if they exist. Returns whether
  * they do. */
 bool eng_stage_link(struct eng_stage *s, unsigned transport);
+
+/* Adds to the stage's totals what the QP has counted since the last call. */
+void eng_qp_sum(struct eng_stage *s, struct eng_qp *qp);
 
 /* ---- stage_doorbell.c: clients and their doorbells ---- */
 

@@ -176,10 +176,8 @@ eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
 {
 	struct eng_client_stage *cs = qp->client != NULL ? &qp->client->stage[s->index] : NULL;
 	struct eng_ctl *m = qp->deleting;
-	struct eng_work work;
 
-	qp->ops->info(qp, &work);
-	eng_work_add(&s->done, &work);
+	eng_qp_sum(s, qp);
 	eng_qp_deactivate(s, qp);
 	stage_qp_unqueue(s, qp);
 	if (qp->type == SHM_UD && qp->host == NULL)

@@ -612,3 +612,55 @@ Test(engine_stage, a_user_that_is_idle_returns_its_records_to_the_others, .init 
 	stage_client_del(&r, &b);
 	stage_rig_end(&r);
 }
+
+/* ---- Totals */
+
+static void
+counting_info(const struct eng_qp *qp, struct eng_work *out)
+{
+	*out = *(const struct eng_work *)qp->control;
+}
+
+static const struct eng_qp_ops counting = {.info = counting_info};
+
+static void
+total_is(const struct stage_rig *r, uint64_t msgs_in, uint64_t bytes_out)
+{
+	struct eng_totals t = {0};
+
+	eng_stage_totals(r->s, &t);
+	cr_assert_eq(t.msgs_in, msgs_in, "%lu messages", t.msgs_in);
+	cr_assert_eq(t.bytes_out, bytes_out, "%lu bytes", t.bytes_out);
+}
+
+/* Another thread may read the totals while the control stage frees the QP. */
+Test(engine_stage, the_totals_of_a_stage_are_read_without_its_qps, .init = pair_eal)
+{
+	struct stage_rig r;
+	struct stage_client c;
+	struct hidden h;
+	struct eng_work work = {.msgs_in = 3, .bytes_out = 1ull << 40};
+	struct eng_qp *qp;
+
+	stage_rig_start(&r, NULL);
+	stage_client_add(&r, &c, 1, NULL);
+	qp = hidden_alloc(&h, sizeof(*qp));
+	stage_qp_make(qp, &c, &counting, &work);
+	r.s->qps[0] = qp;
+	r.s->qps_used = 1;
+	stage_rig_turn(&r, SECOND);
+	hidden_hide(&h, true);
+	total_is(&r, 3, 1ull << 40); /* a look at the QP would fault */
+	hidden_hide(&h, false);
+	work.msgs_in += 4;
+	stage_rig_turn(&r, SECOND);
+	total_is(&r, 7, 1ull << 40);
+	work.bytes_out++;
+	eng_qp_sum(r.s, qp); /* as at its end */
+	r.s->qps[0] = NULL;
+	hidden_free(&h);
+	stage_rig_turn(&r, SECOND);
+	total_is(&r, 7, (1ull << 40) + 1);
+	stage_client_del(&r, &c);
+	stage_rig_end(&r);
+}
