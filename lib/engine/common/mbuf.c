@@ -262,10 +262,13 @@ eng_fbufs_free(struct fa_buf *chain)
 		return;
 	}
 	for (struct fa_buf *b = chain, *next; b != NULL; b = next) {
-		struct rte_mbuf *one = rte_pktmbuf_prefree_seg(b->owner);
+		struct rte_mbuf *one;
 
+		/* The buffer is a part of the mbuf: when its last reference is given away, another
+		 * lcore may free it and allocate it again. */
 		next = b->next;
 		count_returned(*eng_fbuf_returned(b));
+		one = rte_pktmbuf_prefree_seg(b->owner);
 		if (one == NULL)
 			continue;
 		if (n == BULK || (n > 0 && one->pool != m[0]->pool)) {
