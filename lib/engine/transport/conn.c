@@ -316,9 +316,12 @@ eng_conn_leave(struct eng_transport *t, struct eng_conn *c)
 	if (sk_share_take(&t->left_share, left.user, left.units) != SK_SHARE_OK) {
 		sk_count(t->counters, ENG_LEFT_SHARE);
 		tcp_abort(c->tcp, t->now);
-	} else if (!tcp_leave(c->tcp, t->now, &note)) {
-		sk_share_give(&t->left_share, left.user, left.units);
+		return;
 	}
+	/* Nothing adapts a left connection to another port. */
+	tcp_set_tso(c->tcp, 0);
+	if (!tcp_leave(c->tcp, t->now, &note))
+		sk_share_give(&t->left_share, left.user, left.units);
 }
 
 bool

@@ -190,14 +190,17 @@ eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
 	eng_tx_put(t, port, m);
 }
 
-/* Appends a copy of the bytes [off, off + len) of the chain of records to `m`. */
-static void
+/* Appends a copy of the bytes [off, off + len) of the chain of records to `m`. Returns false when
+ * `m` has no room for them. */
+static bool
 append_copy(struct rte_mbuf *m, const struct tcp_out *out)
 {
 	const struct tcp_rec *rec = out->first;
 	uint32_t off = out->off, left = out->len;
 	uint8_t *at = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)left);
 
+	if (at == NULL)
+		return false;
 	for (; left > 0; rec = rec->next) {
 		uint32_t n = RTE_MIN(rec->len - off, left);
 
@@ -206,6 +209,7 @@ append_copy(struct rte_mbuf *m, const struct tcp_out *out)
 		left -= n;
 		off = 0;
 	}
+	return true;
 }
 
 /* Appends a new mbuf to the frame `m`, after *last, and returns it, or NULL when the pool is
@@ -336,8 +340,11 @@ payload_copy(struct eng_transport *t, const struct tcp_out *out, struct rte_mbuf
 		return NULL;
 	}
 	m->data_off = HEAD_MAX;
-	append_copy(m, out);
-	return m;
+	if (append_copy(m, out))
+		return m;
+	rte_pktmbuf_free(m);
+	sk_count(t->counters, ENG_TX_NO_MBUF);
+	return NULL;
 }
 
 /* Returns an mbuf, or a chain, with the payload of `out` and room for the headers in front of it,
@@ -447,6 +454,14 @@ prepend_tcp(struct rte_mbuf *m, const struct wire_tcp *tcp)
 	return len;
 }
 
+/* Returns whether TCP has made the segment for a port with TSO, and the path has moved to one that
+ * does not send it. */
+static inline bool
+is_misfit(const struct eng_port *p, const struct tcp_out *out)
+{
+	return out->gso_size != 0 && p != NULL && out->len > p->tso;
+}
+
 /* Builds one frame and queues it for the port of `path`, or in lib/net while the MAC address of the
  * neighbour is not resolved. */
 static int
@@ -465,6 +480,8 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_ou
 	if (!eng_tx_room(t, path->port))
 		return -EAGAIN; /* TCP tries again in the next turn */
 	p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
+	if (is_misfit(p, out))
+		return 0; /* lost: TCP retransmits it in the form that eng_conn_use_path() sets */
 	m = transport_tx_payload_mbuf(t, p, out);
 	if (m == NULL)
 		return -EAGAIN;

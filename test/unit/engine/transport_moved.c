@@ -2,6 +2,7 @@
 /* Connections whose path moves to another port. */
 #include <criterion/criterion.h>
 #include <rte_eth_ring.h>
+#include <rte_ethdev.h>
 
 #include "transport_rig.h"
 
@@ -90,5 +91,36 @@ Test(engine_transport_moved, segments_fit_the_mtu_of_the_new_port)
 		turn(&w);
 	cr_assert_eq(c->path.port, 1);
 	cr_assert_eq(before - tcp_emss(c->tcp), 1500 - SMALL_MTU);
+	moved_end(&w);
+}
+
+/* The port that a segment was meant for has TSO; the port that its path leads to has none, and
+ * sends no chains of mbufs. */
+Test(engine_transport_moved, a_tso_segment_of_a_path_that_moves_is_retransmitted)
+{
+	struct eng_transport *t;
+	struct rte_eth_stats stats;
+	struct world w = {0};
+	struct eng_conn *c;
+	uint32_t conn[2];
+
+	moved_start(&w, conn);
+	t = w.pair.e[SIDE_A]->transports[0];
+	c = &t->conns[conn[SIDE_A]];
+	t->e->ports[1].multi_seg = false;
+	tcp_set_tso(c->tcp, 60000);
+	send_bytes(&w, SIDE_A, conn[SIDE_A], 0, tcp_emss(c->tcp));
+	for (unsigned i = 0; i < 20; i++)
+		turn(&w);
+	move(&w);
+	for (unsigned i = 0; i < 4; i++)
+		send_bytes(&w, SIDE_A, conn[SIDE_A], 0, tcp_emss(c->tcp));
+	turn(&w); /* it is not copied into an mbuf that is too short */
+	cr_assert_eq(c->path.port, 1);
+	for (unsigned i = 0; i < 100; i++)
+		turn(&w);
+	cr_assert_eq(rte_eth_stats_get(t->e->ports[1].id, &stats), 0);
+	cr_assert_geq(stats.opackets, 4, "TCP retransmits nothing");
+	cr_assert_eq(t->counters[ENG_TX_NO_MBUF], 0);
 	moved_end(&w);
 }
