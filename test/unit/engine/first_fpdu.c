@@ -4,8 +4,13 @@
  * sends, and how long an initiator delays it so that a slow responder is ready.
  */
 #include <criterion/criterion.h>
+#include <string.h>
+
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../../lib/engine/transport/iwarp/iwarp_priv.h"
 #include "transport_rig.h"
 
 TestSuite(engine_first_fpdu, .init = pair_eal);
@@ -136,5 +141,45 @@ Test(engine_first_fpdu, a_connection_ends_while_its_initiator_delays_5044_7_1_2)
 		turn(&w);
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(w.pair.e[i]->transports[0]->nused, 0, "an index was not released");
+	pair_end(&w.pair);
+}
+
+/* Bytes came in one segment with the reply, and the ring to the engine stage is full when the
+ * connection is bound. The bytes of later segments do not overtake them. */
+Test(engine_first_fpdu, bytes_that_came_with_the_reply_come_first)
+{
+	struct eng_dmsg other = {.id_type = ENG_DMSG(ENG_E_SPACE, 5)};
+	struct tcp_slice *chain;
+	struct rte_mbuf *held;
+	struct rte_ring *ring;
+	struct eng_transport *t;
+	struct eng_conn *c;
+	uint32_t conn[2];
+	struct world w;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	t = w.pair.e[SIDE_A]->transports[0];
+	request(&w, conn);
+	c = &t->conns[conn[SIDE_A]];
+	accept_request(&w, conn);
+	while (c->state != ECONN_ESTABLISHED)
+		turn(&w);
+	held = rte_pktmbuf_alloc(t->rx_pool);
+	memset(rte_pktmbuf_append(held, 3), 1, 3);
+	eng_mpa_of(c)->held = eng_slices(held, 0, 3);
+	ring = w.pair.e[SIDE_A]->stages[0]->from_transport[0];
+	while (rte_ring_sp_enqueue_elem(ring, &other, sizeof(other)) == 0)
+		;
+	take_reply(&w, conn);
+	send_bytes(&w, SIDE_B, conn[SIDE_B], 7, 100);
+	eng_transport_tx(w.pair.e[SIDE_B]->transports[0], w.now);
+	rte_ring_sc_dequeue_elem(ring, &other, sizeof(other));
+	eng_transport_rx(t, w.now); /* the ring has room for one message */
+	chain = (struct tcp_slice *)(uintptr_t)expect_told(&w, SIDE_A, ENG_E_DATA).u;
+	cr_assert_eq(chain->len, 3, "later bytes come first");
+	eng_slice_free(chain);
+	expect_bytes(&w, SIDE_A, conn[SIDE_A], 7, 100);
+	close_both(&w, conn);
 	pair_end(&w.pair);
 }

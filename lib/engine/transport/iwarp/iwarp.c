@@ -39,7 +39,8 @@ iwarp_link_counters(const struct eng_transport *t, const struct sk_reason_list *
 static bool
 iwarp_link_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
 {
-	if (eng_conn_send(t, c, ENG_E_DATA, (uintptr_t)chain, 0))
+	/* Until ECONN_P_RESUME is done, earlier bytes may wait in eng_mpa.held. */
+	if (!(c->pending & ECONN_P_RESUME) && eng_conn_send(t, c, ENG_E_DATA, (uintptr_t)chain, 0))
 		return true;
 	eng_conn_pend(t, c, ECONN_P_RESUME);
 	return false;
