@@ -179,8 +179,8 @@ make_tables(struct eng *e)
 		RTE_ALIGN(rte_rcu_qsbr_get_memsize(e->cfg.nloops), RTE_CACHE_LINE_SIZE));
 	if (e->mrs == NULL || e->qsbr == NULL)
 		return -ENOMEM;
-	if (e->cfg.nstages > 1 && e->cfg.falcon.enabled) {
-		e->places = eng_places_create(e->cfg.limits.qps);
+	if (e->cfg.falcon.enabled) {
+		e->places = eng_places_create(e->cfg.limits.qps, e->cfg.limits.srqs);
 		if (e->places == NULL)
 			return -ENOMEM;
 	}

@@ -119,7 +119,8 @@ struct eng_control_args {
 	void *wake_arg; /* for the three */
 	/* Fetches missing pages of memory that clients pass. NULL: no memory is watched. */
 	struct eng_pages *pages;
-	struct eng_places *places; /* in which it enters the datagram QPs; NULL: nobody looks */
+	/* It sets the keys, and enters the datagram QPs. NULL: nobody looks. */
+	struct eng_places *places;
 };
 
 /* Limits of a turn that count messages between two stages. A run of packets is one message, so they
@@ -147,7 +148,7 @@ struct eng {
 	struct eng_rings rings;
 	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;
-	struct eng_places *places; /* NULL: there is one engine stage, or no Falcon */
+	struct eng_places *places; /* NULL: there is no Falcon */
 	struct sk_key cid_key;     /* permutes Falcon's CIDs: see falcon.c */
 	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
 	uint64_t (*clock)(void);   /* returns ns; eng_clock() except in tests */

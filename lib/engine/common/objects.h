@@ -156,7 +156,6 @@ struct rd_srq {
 	uint32_t limit; /* below this many receive requests, ENG_EC_SRQ_LIMIT is sent; 0: never */
 	bool queued;    /* ENG_EC_SRQ_LIMIT is pending: the SRQ is in the client's notice_srqs */
 	TAILQ_ENTRY(rd_srq) pend;
-	struct rd_srq *next; /* in s->xrc_srqs */
 };
 
 /* A host connection. It belongs to an eng_qp without queues, on the engine stage. */
@@ -212,7 +211,6 @@ struct eng_qp {
 	TAILQ_ENTRY(eng_qp) pend;
 	struct eng_host *host;       /* of a host connection; NULL for any other QP */
 	const struct eng_xrcd *xrcd; /* SHM_XRC_RECV: its domain */
-	struct eng_qp *next_number;  /* SHM_UD: in s->datagram_qps */
 	int code, ended; /* the reason in ENG_EC_QP_FATAL, the status in ENG_EC_DISCONNECTED */
 	uint8_t kind;    /* enum eng_kind; constant */
 	struct eng_work summed; /* the part of its counters that the stage's totals contain */

@@ -117,9 +117,11 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	TAILQ_INIT(&c->hosts);
 	TAILQ_INIT(&c->queries);
 	sk_random(&c->qpn_key, sizeof(c->qpn_key));
-	if (c->a.places != NULL)
-		c->a.places->key = c->qpn_key;
 	sk_random(&c->srqn_key, sizeof(c->srqn_key));
+	if (c->a.places != NULL) {
+		c->a.places->key = c->qpn_key;
+		c->a.places->srq_key = c->srqn_key;
+	}
 	if (ctl_turn_init(c) < 0 || ctl_shares_init(c) < 0 ||
 		engine_control_tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0) {
 		snprintf(err, errlen, "no memory for the control stage's tables");

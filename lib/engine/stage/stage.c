@@ -113,7 +113,8 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	TAILQ_INIT(&s->starving);
 	TAILQ_INIT(&s->touched);
 	TAILQ_INIT(&s->pending);
-	if (eng_stage_iwarp_init(s) == 0 && alloc_tables(s) == 0 && eng_passed_init(s) == 0)
+	if (eng_stage_iwarp_init(s) == 0 && alloc_tables(s) == 0 && eng_passed_init(s) == 0 &&
+		eng_numbers_init(s) == 0)
 		return s;
 	eng_stage_destroy(s);
 no_memory:
@@ -142,6 +143,7 @@ eng_stage_destroy(struct eng_stage *s)
 	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
 		stage_drain_ring(s->e->rings.to_stage[t][s->index]);
 	eng_passed_fini(s);
+	eng_numbers_fini(s);
 	eng_pool_free(s->store);
 	eng_stage_iwarp_fini(s);
 	eng_records_fini(s);

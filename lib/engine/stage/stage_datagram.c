@@ -32,35 +32,53 @@
 
 /* ---- QPs by number ---- */
 
+int
+eng_numbers_init(struct eng_stage *s)
+{
+	const struct eng_places *p = s->e->places;
+
+	if (p == NULL)
+		return 0;
+	s->datagram_qps = calloc(p->mask + 1, sizeof(s->datagram_qps[0]));
+	s->xrc_srqs = calloc(p->srq_mask + 1, sizeof(s->xrc_srqs[0]));
+	return s->datagram_qps != NULL && s->xrc_srqs != NULL ? 0 : -ENOMEM;
+}
+
+void
+eng_numbers_fini(struct eng_stage *s)
+{
+	free(s->datagram_qps);
+	free(s->xrc_srqs);
+}
+
+static struct eng_qp **
+datagram_slot(const struct eng_stage *s, uint32_t qpn)
+{
+	return &s->datagram_qps[eng_place_slot(s->e->places, qpn)];
+}
+
 void
 eng_datagram_add(struct eng_stage *s, struct eng_qp *qp)
 {
-	struct eng_qp **first = &s->datagram_qps[qp->rd.qpn % ENG_NUMBER_BUCKETS];
-
-	qp->next_number = *first;
-	*first = qp;
+	if (s->datagram_qps != NULL)
+		*datagram_slot(s, qp->rd.qpn) = qp;
 }
 
 void
 eng_datagram_del(struct eng_stage *s, struct eng_qp *qp)
 {
-	struct eng_qp **at = &s->datagram_qps[qp->rd.qpn % ENG_NUMBER_BUCKETS];
-
-	while (*at != NULL && *at != qp)
-		at = &(*at)->next_number;
-	if (*at == qp)
-		*at = qp->next_number;
+	if (s->datagram_qps != NULL)
+		*datagram_slot(s, qp->rd.qpn) = NULL;
 }
 
 struct rof_qp *
 eng_datagram_qp(void *ctx, struct rof_chan *c, uint32_t qpn)
 {
-	struct eng_stage *s = ctx;
-	struct eng_qp *qp = s->datagram_qps[qpn % ENG_NUMBER_BUCKETS];
+	const struct eng_qp *qp = *datagram_slot(ctx, qpn);
 
-	while (qp != NULL && qp->rd.qpn != qpn)
-		qp = qp->next_number;
-	return qp == NULL || qp->deleting != NULL || qp->client->dead ? NULL : qp->rof;
+	if (qp == NULL || qp->rd.qpn != qpn || qp->deleting != NULL || qp->client->dead)
+		return NULL;
+	return qp->rof;
 }
 
 void
@@ -156,7 +174,7 @@ eng_passed_init(struct eng_stage *s)
 {
 	unsigned count = PASSED_MOST;
 
-	if (s->e->places == NULL)
+	if (s->e->places == NULL || s->e->cfg.nstages == 1)
 		return 0;
 	while (count > s->e->cfg.limits.rx_mbufs / PASSED_PART && count > 2)
 		count /= 2;

@@ -179,7 +179,7 @@ eng_stage_falcon_init(struct eng_stage *s)
 		.ud_qp = eng_datagram_qp,
 		.ud_chan = eng_datagram_chan,
 		.ud_grh = eng_datagram_grh,
-		.ud_pass = s->e->places != NULL ? eng_datagram_pass : NULL,
+		.ud_pass = s->e->cfg.nstages > 1 ? eng_datagram_pass : NULL,
 		.xrc_next = eng_xrc_next,
 		.xrc_pd = eng_xrc_pd,
 		.xrc_complete = eng_xrc_complete,

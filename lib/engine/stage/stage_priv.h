@@ -116,8 +116,6 @@ struct eng_cold {
 	uint32_t turn;
 };
 
-#define ENG_NUMBER_BUCKETS 1024 /* buckets of a hash table of numbers that peers send */
-
 struct eng_stage {
 	struct eng *e;
 	unsigned index;
@@ -172,9 +170,10 @@ struct eng_stage {
 		struct fa_buf *first, **end;
 		uint32_t rsn, n; /* the RSN of the first, and their number */
 	} answers;
-	/* hash tables: the bucket is the SRQ number or QPN, modulo ENG_NUMBER_BUCKETS */
-	struct rd_srq *xrc_srqs[ENG_NUMBER_BUCKETS];
-	struct eng_qp *datagram_qps[ENG_NUMBER_BUCKETS];
+	/* By the slot of the number (common/places.h), or NULL; the arrays are NULL without Falcon.
+	 */
+	struct rd_srq **xrc_srqs;
+	struct eng_qp **datagram_qps;
 	struct eng_qp **qps;  /* [nqps], by eng_qp.index; NULL: the index is free */
 	uint32_t *free_index; /* [nqps]: stack of `nfree` free indices */
 	uint32_t nqps, nfree;
@@ -406,6 +405,9 @@ bool eng_receive_next(struct shm_take *rq, uint32_t max_sge, struct rd_wr *wr);
 
 /* ---- stage_datagram.c: datagram QPs, address handles, host connections ---- */
 
+/* Allocates the tables of numbers. Returns 0 or -ENOMEM. eng_numbers_fini() frees them. */
+int eng_numbers_init(struct eng_stage *s);
+void eng_numbers_fini(struct eng_stage *s);
 /* Add a datagram QP to the table of QPNs, and remove it. */
 void eng_datagram_add(struct eng_stage *s, struct eng_qp *qp);
 void eng_datagram_del(struct eng_stage *s, struct eng_qp *qp);
@@ -430,7 +432,8 @@ void eng_datagram_grh(void *ctx, struct rof_chan *c, uint32_t len, uint8_t grh[R
 
 /* ---- stage_srq.c: shared receive queues ---- */
 
-/* Make an SRQ of an XRC domain reachable by its number, and remove an SRQ from the lists. */
+/* Make an SRQ of an XRC domain reachable by its number, and remove an SRQ from the table and the
+ * lists. */
 void eng_srq_add(struct eng_stage *s, struct rd_srq *srq);
 void eng_srq_del(struct eng_stage *s, struct rd_srq *srq);
 /* Takes the next receive of an SRQ. Returns false when it is empty. */

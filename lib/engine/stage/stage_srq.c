@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "../common/places.h"
 #include "stage_priv.h"
 
 static void
@@ -49,31 +50,31 @@ eng_srq_next(struct eng_stage *s, struct rd_srq *srq, struct rd_wr *wr)
 	return true;
 }
 
+/* Returns the place of an XRC SRQ in the table. */
+static struct rd_srq **
+srq_slot(const struct eng_stage *s, uint32_t srqn)
+{
+	return &s->xrc_srqs[eng_place_srq_slot(s->e->places, srqn)];
+}
+
 void
 eng_srq_add(struct eng_stage *s, struct rd_srq *srq)
 {
-	struct rd_srq **first = &s->xrc_srqs[srq->number % ENG_NUMBER_BUCKETS];
-
-	if (srq->xrcd == NULL)
-		return;
-	srq->next = *first;
-	*first = srq;
+	if (srq->xrcd != NULL && s->xrc_srqs != NULL)
+		*srq_slot(s, srq->number) = srq;
 }
 
 void
 eng_srq_del(struct eng_stage *s, struct rd_srq *srq)
 {
-	struct rd_srq **at = &s->xrc_srqs[srq->number % ENG_NUMBER_BUCKETS];
 	struct eng_client_stage *cs = &srq->client->stage[s->index];
 
 	if (srq->queued)
 		TAILQ_REMOVE(&cs->notice_srqs, srq, pend);
 	srq->queued = false;
 	eng_notice_client_idle(s, cs);
-	while (*at != NULL && *at != srq)
-		at = &(*at)->next;
-	if (*at == srq)
-		*at = srq->next;
+	if (srq->xrcd != NULL && s->xrc_srqs != NULL)
+		*srq_slot(s, srq->number) = NULL;
 }
 
 /* ---- XRC ---- */
@@ -83,11 +84,10 @@ static struct rd_srq *
 stage_srq_find(const struct eng_stage *s, const struct rof_qp *q, uint32_t srqn)
 {
 	const struct eng_qp *qp = eng_qp_of(rof_qp_rd(q));
-	struct rd_srq *srq = s->xrc_srqs[srqn % ENG_NUMBER_BUCKETS];
+	struct rd_srq *srq = *srq_slot(s, srqn);
 
-	while (srq != NULL && srq->number != srqn)
-		srq = srq->next;
-	if (srq == NULL || qp->type != SHM_XRC_RECV || srq->xrcd != qp->xrcd || srq->client->dead)
+	if (srq == NULL || srq->number != srqn || qp->type != SHM_XRC_RECV ||
+		srq->xrcd != qp->xrcd || srq->client->dead)
 		return NULL;
 	return srq;
 }

@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 
+#include "../../../lib/engine/common/places.h"
 #include "../../../lib/engine/stage/stage_priv.h"
 #include "../../../lib/rof/rof_priv.h"
 #include "falcon_rig.h"
@@ -72,12 +73,11 @@ complete(unsigned n)
 static struct eng_qp *
 stage_qp(struct saker_qp *qp)
 {
-	struct eng_qp *q =
-		frig.n[0].e->stages[0]->datagram_qps[saker_qp_num(qp) % ENG_NUMBER_BUCKETS];
+	const struct eng *e = frig.n[0].e;
+	struct eng_qp *q;
 
-	while (q != NULL && q->rd.qpn != saker_qp_num(qp))
-		q = q->next_number;
-	cr_assert_not_null(q);
+	q = e->stages[0]->datagram_qps[eng_place_slot(e->places, saker_qp_num(qp))];
+	cr_assert(q != NULL && q->rd.qpn == saker_qp_num(qp));
 	return q;
 }
 

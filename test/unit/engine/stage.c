@@ -12,6 +12,7 @@
 #include <rte_ring_elem.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../../lib/engine/common/places.h"
 #include "pair.h"
 
 #define PENDING 16000
@@ -663,4 +664,60 @@ Test(engine_stage, the_totals_of_a_stage_are_read_without_its_qps, .init = pair_
 	total_is(&r, 7, (1ull << 40) + 1);
 	stage_client_del(&r, &c);
 	stage_rig_end(&r);
+}
+
+/* ---- Numbers that peers send */
+
+#define SLOTS 64u
+
+/* Returns the first number from *n on that has the slot, and whose low 10 bits are `low`. */
+static uint32_t
+number_of(const struct eng_places *p, uint32_t slot, uint32_t low, uint32_t *n)
+{
+	uint32_t number;
+
+	do
+		number = sk_perm24(&p->key, (*n)++ * SLOTS + slot);
+	while (number % 1024 != low);
+	return number;
+}
+
+/* A client creates and destroys QPs until it has those whose numbers suit it. */
+Test(engine_stage, a_number_that_a_peer_sends_is_looked_up_in_one_place, .init = pair_eal)
+{
+	struct stage_rig r;
+	struct stage_client c;
+	struct hidden h;
+	struct eng_qp *other, qp = {.type = SHM_UD};
+	struct rd_srq *srq, xrc = {.xrcd = &(struct eng_xrcd){0}, .number = 7};
+	uint32_t n = 1, stale;
+	struct eng_places *p;
+
+	stage_rig_start(&r, NULL);
+	stage_client_add(&r, &c, 1, NULL);
+	r.e->places = p = eng_places_create(SLOTS, SLOTS);
+	cr_assert(p != NULL && eng_numbers_init(r.s) == 0);
+	other = hidden_alloc(&h, sizeof(*other));
+	qp.client = xrc.client = c.c;
+	qp.rof = (struct rof_qp *)(void *)&qp;
+	qp.rd.qpn = number_of(p, 5, 77, &n);
+	stale = number_of(p, 5, 77, &n);
+	other->rd.qpn = number_of(p, 6, 77, &n);
+	eng_datagram_add(r.s, &qp);
+	eng_datagram_add(r.s, other);
+	hidden_hide(&h, true); /* a look at the other QP would fault */
+	cr_assert_eq(eng_datagram_qp(r.s, NULL, qp.rd.qpn), qp.rof);
+	cr_assert_null(eng_datagram_qp(r.s, NULL, stale), "the number of an earlier QP");
+	hidden_hide(&h, false);
+	eng_datagram_del(r.s, &qp);
+	cr_assert_null(eng_datagram_qp(r.s, NULL, qp.rd.qpn));
+	eng_srq_add(r.s, &xrc);
+	srq = r.s->xrc_srqs[eng_place_srq_slot(p, 7)];
+	cr_assert_eq(srq, &xrc);
+	eng_srq_del(r.s, &xrc);
+	cr_assert_null(r.s->xrc_srqs[eng_place_srq_slot(p, 7)]);
+	hidden_free(&h);
+	stage_client_del(&r, &c);
+	stage_rig_end(&r);
+	free(p);
 }
