@@ -6,19 +6,36 @@
  * unspecified address.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <rte_hash.h>
-#include <rte_hash_crc.h>
 
 #include "../../base/mem.h"
+#include "../../base/prf.h"
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
 #define HITS_LOG2 8 /* the least number of slots, as a power of two */
 
 _Static_assert(sizeof(struct tcp_tuple) == 40, "a key without padding");
+
+static struct sk_key tuple_key; /* of the process: an rte_hash_function has no context */
+
+static void
+tuple_key_make(void)
+{
+	sk_random(&tuple_key, sizeof(tuple_key));
+}
+
+/* Implements rte_hash_function. Peers choose tuples: they must not know which ones collide. Those
+ * of a CRC do, whatever its initial value is, since it is linear. */
+static uint32_t
+tuples_hash(const void *key, uint32_t len, uint32_t init)
+{
+	return (uint32_t)sk_siphash(&tuple_key, key, len);
+}
 
 static size_t
 hits_size(const struct eng_transport *t)
@@ -44,18 +61,18 @@ hits_create(struct eng_transport *t, uint32_t conns)
 int
 eng_tuples_create(struct eng_transport *t, uint32_t conns)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	char name[RTE_HASH_NAMESIZE];
 	struct rte_hash_parameters p = {.name = name,
 		.entries = conns < 64 ? 64 : conns,
 		.key_len = sizeof(struct tcp_tuple),
-		.hash_func = rte_hash_crc,
+		.hash_func = tuples_hash,
 		.socket_id = t->e->cfg.socket_id,
-		/* With the extended table, colliding tuples of an attacker cost time, but an
-		 * insertion does not fail. */
+		/* With the extended table, an insertion does not fail. */
 		.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE};
 
 	snprintf(name, sizeof(name), "sk%u_tuples%u", t->e->id, t->index);
-	sk_random(&p.hash_func_init_val, sizeof(p.hash_func_init_val));
+	pthread_once(&once, tuple_key_make);
 	t->tuples = rte_hash_create(&p);
 	if (t->tuples == NULL || hits_create(t, t->e->cfg.tcp.max_conns) < 0)
 		return -ENOMEM;

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include <criterion/criterion.h>
+#include <rte_hash.h>
+#include <rte_hash_crc.h>
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
@@ -568,5 +570,79 @@ Test(engine_transport, a_changed_prefix_or_route_keeps_connections)
 	send_bytes(&w, SIDE_A, conn[SIDE_A], 101, 100);
 	expect_bytes(&w, SIDE_B, conn[SIDE_B], 101, 100);
 	close_both(&w, conn);
+	pair_end(&w.pair);
+}
+
+/* ---- The table of tuples */
+
+#define TWINS 256u
+
+/* Returns a tuple whose remote address ends with the bits `bits`. */
+static struct tcp_tuple
+tuple_with(uint64_t bits)
+{
+	struct tcp_tuple t = {.lport = PORT, .rport = 9999};
+
+	memset(t.raddr.b, 0x20, sizeof(t.raddr.b));
+	memcpy(t.raddr.b + 8, &bits, sizeof(bits));
+	return t;
+}
+
+/* Makes differences between tuples that leave their CRC as it is, for each initial value: a CRC is
+ * linear. Returns their number, at least 32. */
+static unsigned
+differences_of(uint64_t diff[64])
+{
+	struct tcp_tuple none = tuple_with(0), one;
+	uint64_t row[64], lead[32] = {0};
+	uint32_t crc0 = rte_hash_crc(&none, sizeof(none), 0);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 64; i++) {
+		/* The upper half is the change of the CRC, as far as it is not cancelled. */
+		uint64_t bits = 1ull << i;
+
+		one = tuple_with(bits);
+		row[i] = rte_hash_crc(&one, sizeof(one), 0) ^ crc0;
+		for (int b = 31; b >= 0 && row[i] != 0; b--) {
+			if ((row[i] >> b & 1) == 0)
+				continue;
+			if (lead[b] == 0) {
+				lead[b] = bits;
+				break;
+			}
+			bits ^= lead[b];
+			one = tuple_with(bits);
+			row[i] = rte_hash_crc(&one, sizeof(one), 0) ^ crc0;
+		}
+		if (row[i] == 0)
+			diff[n++] = bits;
+	}
+	return n;
+}
+
+/* Otherwise a peer makes each look-up walk through as many connections as it may have. */
+Test(engine_transport, tuples_that_a_peer_computes_do_not_collide)
+{
+	struct eng_transport *t;
+	uint32_t hash[TWINS], crc = 0, same = 0;
+	uint64_t diff[64], bits = 0;
+	struct world w = {0};
+
+	pair_init(&w.pair);
+	world_start(&w);
+	t = w.pair.e[SIDE_A]->transports[0];
+	cr_assert_geq(differences_of(diff), 32);
+	for (uint32_t i = 0; i < TWINS; i++) {
+		struct tcp_tuple one = tuple_with(bits);
+
+		cr_assert(i == 0 || rte_hash_crc(&one, sizeof(one), 12345) == crc);
+		crc = rte_hash_crc(&one, sizeof(one), 12345);
+		hash[i] = (uint32_t)rte_hash_hash(t->tuples, &one);
+		for (uint32_t k = 0; k < i; k++)
+			same += hash[k] == hash[i];
+		bits ^= diff[__builtin_ctz(i + 1)]; /* a Gray code: each is another sum */
+	}
+	cr_assert_leq(same, 2, "%u pairs collide", same);
 	pair_end(&w.pair);
 }
