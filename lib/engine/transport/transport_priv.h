@@ -154,7 +154,7 @@ struct eng_listener {
 	uint16_t user;
 	struct eng_offer offer;
 };
-#define ENG_LISTENER_BUCKETS 64
+#define ENG_LISTENER_BUCKETS 4096 /* a client chooses ports: at most 16 of them share a bucket */
 /* The number of a listener that belongs to no client: the requests that it receives name a QP by
  * its QPN. Transports whose QPs a program can modify have one. */
 #define ENG_LISTENER_BY_QPN UINT32_MAX
