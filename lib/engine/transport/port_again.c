@@ -65,8 +65,6 @@ eng_port_again_look(struct eng *e, unsigned i)
 	if (rte_eth_dev_start(p->id) != 0)
 		return;
 	p->connecting = CONNECT_LOOKS;
-	__atomic_store_n(&p->again, false, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->left, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->gone, false, __ATOMIC_RELEASE);
+	eng_port_back(p);
 	eng_wake(e, UINT32_MAX);
 }

@@ -144,8 +144,10 @@ eng_port_leave(struct eng_transport *t, uint16_t port)
 	struct eng_port *p = &t->e->ports[port];
 	uint64_t bit = 1ull << t->index;
 
-	if (__atomic_load_n(&p->left, __ATOMIC_RELAXED) & bit)
+	if (__atomic_load_n(&p->left, __ATOMIC_ACQUIRE) & bit)
 		return;
+	if (!eng_port_is_gone(p))
+		return; /* it has come back since the caller looked; see eng_port_back() */
 	for (uint32_t i = 0; i < t->fresh && !eng_port_is_again(p); i++) {
 		struct eng_conn *c = &t->conns[i];
 
@@ -187,6 +189,15 @@ eng_port_release(struct eng *e, unsigned i)
 }
 
 /* ---- The device comes back ---- */
+
+/* A stage that finds its bit in p->left cleared sees the other two stores as well. */
+void
+eng_port_back(struct eng_port *p)
+{
+	__atomic_store_n(&p->gone, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->again, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->left, 0, __ATOMIC_RELEASE);
+}
 
 static int
 attach_refuse(char *err, size_t errlen, const struct eng_port *p, const char *why, int rc)
@@ -242,8 +253,7 @@ eng_port_attach(struct eng *e, unsigned i, char *err, size_t errlen)
 	if (rte_eth_dev_default_mac_addr_set(p->id, &mac) != 0)
 		(void)rte_eth_promiscuous_enable(p->id);
 	p->looks = 0;
-	__atomic_store_n(&p->left, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->gone, false, __ATOMIC_RELEASE);
+	eng_port_back(p);
 	sk_log(SK_LOG_INFO, "port %u: its device %s is back", p->id, p->device);
 	eng_wake(e, UINT32_MAX);
 	return 0;

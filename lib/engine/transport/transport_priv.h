@@ -360,6 +360,9 @@ eng_port_is_again(const struct eng_port *p)
 /* Takes note that the stage must not use `port` any more. If its device was removed, ends its
  * connections on this stage with -ENETDOWN. */
 void eng_port_leave(struct eng_transport *t, uint16_t port);
+/* Lets the stages use a port again that they have left. Called by the thread of eng_ports_look().
+ */
+void eng_port_back(struct eng_port *p);
 
 /* ---- tuples.c: lookup of connections and listeners ---- */
 

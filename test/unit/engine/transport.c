@@ -646,3 +646,26 @@ Test(engine_transport, tuples_that_a_peer_computes_do_not_collide)
 	cr_assert_leq(same, 2, "%u pairs collide", same);
 	pair_end(&w.pair);
 }
+
+/* The stage has read that the port is gone; before it reads more, the port is back. */
+Test(engine_transport, a_port_that_comes_back_keeps_its_connections)
+{
+	struct eng_transport *t;
+	struct world w = {0};
+	struct eng_port *p;
+	uint32_t conn[2];
+
+	world_connect(&w, conn);
+	t = w.pair.e[SIDE_A]->transports[0];
+	p = &t->e->ports[0];
+	p->gone = p->again = true;
+	turn(&w);
+	cr_assert_eq(p->left, 1);
+	eng_port_back(p);
+	eng_port_leave(t, 0);
+	cr_assert_eq(p->left, 0, "the stage has left the port again");
+	send_bytes(&w, SIDE_A, conn[SIDE_A], 3, 100);
+	expect_bytes(&w, SIDE_B, conn[SIDE_B], 3, 100);
+	close_both(&w, conn);
+	pair_end(&w.pair);
+}
