@@ -100,6 +100,10 @@ mount --bind "$(cat /share/modules)/lib/modules/$kernel" "/usr/lib/modules/$kern
 hostname saker-guest
 ulimit -l unlimited
 echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad
+# siw of Linux 6.1 has a race when a socket's send buffer fills: a program's ibv_post_send() and the
+# kernel's thread siw_tx then send from one state at the same time, and bytes go out twice. So no
+# buffer fills.
+echo "4096 33554432 33554432" > /proc/sys/net/ipv4/tcp_wmem
 ip link set lo up
 [ -s /share/start ] && setsid bash /share/start > /share/start.out 2>&1 < /dev/null &
 . /share/network
