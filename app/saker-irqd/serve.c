@@ -14,8 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../../lib/base/descriptors.h"
 #include "../../lib/base/listen.h"
-#include "../../lib/base/sock.h"
 #include "../../lib/shm/shm_irqd.h"
 #include "irqd.h"
 
@@ -60,16 +60,19 @@ irqd_take(void)
 }
 
 /* Receives a vector's number, and stores the eventfd in *event, which the caller closes. Returns
- * false when the message is anything else. */
+ * false when the message is anything else; *event is -1 then. */
 static bool
 irqd_receive(int fd, uint32_t *vector, int *event)
 {
-	unsigned n;
-	ssize_t got;
+	int fds[SK_DESCRIPTORS];
+	unsigned nfds;
+	ssize_t n = sk_descriptors_recv(fd, vector, sizeof(*vector), fds, &nfds);
+	bool good = n == (ssize_t)sizeof(*vector) && nfds == 1;
 
-	*event = -1;
-	got = sk_sock_recv(fd, vector, sizeof(*vector), event, 1, &n, 0);
-	return got == (ssize_t)sizeof(*vector) && n == 1;
+	*event = good ? fds[0] : -1;
+	while (!good && nfds > 0)
+		close(fds[--nfds]);
+	return good;
 }
 
 /* Gives a vector to connection `i`. The last one that asks has it: the program before it has lost
