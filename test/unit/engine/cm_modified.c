@@ -2,6 +2,7 @@
 /* QPs modified by the program: the states between which a QP moves, and its attempts. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 
 #include "../../../lib/engine/control/cm/cm.h"
 #include "script.h"
@@ -129,6 +130,79 @@ Test(engine_cm_modified, a_client_that_has_opened_a_qp_sees_the_state_that_its_o
 	while (!eng_control_client_gone(s->control, other.number))
 		script_turn(s);
 	hand_free(&other);
+}
+
+/* ---- The pace of attempts ---- */
+
+#define PACE_NS 50000 /* the time between two attempts of a user */
+
+/* Creates an address handle for host 10.1.x.y, which answers nothing, and returns it. */
+static uint32_t
+silent_host(struct hand *who, uint32_t pd, unsigned n)
+{
+	struct shm_msg m = {.body.ah.pd = pd};
+	char addr[32];
+
+	snprintf(addr, sizeof(addr), "10.1.%u.%u", n / 250, n % 250 + 1);
+	cr_assert_eq(sk_addr_parse(addr, &m.body.ah.remote), 0);
+	cr_assert_eq(hand_do(who, &m, SHM_AH_CREATE), 0, "%s", m.body.text);
+	return m.body.ah.ah;
+}
+
+/* Creates an address handle. Returns the time (ns) until the attempt of its host connection. */
+static uint64_t
+attempt_after(struct hand *who, uint32_t pd, unsigned n)
+{
+	unsigned before = script_count(s, ENG_CT_CONNECT);
+	uint64_t from = s->now;
+
+	silent_host(who, pd, n);
+	while (script_count(s, ENG_CT_CONNECT) == before && s->now < from + 1000 * PACE_NS)
+		script_turn(s);
+	return s->now - from;
+}
+
+Test(engine_cm_modified, attempts_that_a_client_gives_up_delay_neither_others_nor_itself)
+{
+	uint32_t pd = hand_pd(&c);
+	struct hand other;
+
+	hand_attach_as(&other, s, 2);
+	s->fail = ENG_CT_CONNECT;
+	s->fail_status = -EHOSTUNREACH;
+	for (unsigned i = 0; i < 50; i++) {
+		uint32_t ah[8];
+
+		for (unsigned k = 0; k < 8; k++)
+			ah[k] = silent_host(&c, pd, k);
+		for (unsigned k = 0; k < 8; k++)
+			hand_destroy(&c, SHM_AH_DESTROY, ah[k]);
+		while (s->control->nhosts > 0)
+			script_turn(s);
+	}
+	cr_assert_leq(attempt_after(&other, hand_pd(&other), 0), PACE_NS);
+	cr_assert_leq(attempt_after(&c, pd, 1), 2 * PACE_NS);
+	s->fail = -1;
+	cr_assert_eq(eng_control_detach(s->control, other.number), 0);
+	while (!eng_control_client_gone(s->control, other.number))
+		script_turn(s);
+	hand_free(&other);
+}
+
+Test(engine_cm_modified, a_repeated_move_to_rts_keeps_the_time_of_the_attempt)
+{
+	uint32_t qp[2] = {hand_falcon_qp(&c), hand_falcon_qp(&c)};
+	uint64_t from;
+
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(hand_move(&c, qp[i], RD_QP_INIT), 0);
+		cr_assert_eq(hand_move(&c, qp[i], RD_QP_RTR), 0);
+	}
+	from = s->now;
+	cr_assert_eq(hand_move(&c, qp[0], RD_QP_RTS), 0);
+	while (s->now < from + 2 * PACE_NS)
+		cr_assert_eq(hand_move(&c, qp[1], RD_QP_RTS), 0);
+	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 2);
 }
 
 /* ---- Notices ---- */

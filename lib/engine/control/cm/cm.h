@@ -238,6 +238,8 @@ struct ctl_ah {
  * network, or all peers, have as many as they may have. */
 struct ctl_host *cm_host_get(
 	struct eng_control *c, const struct sk_addr *remote, bool ordered, uint32_t number);
+/* Returns the user that holds the units of a host connection. */
+uint16_t cm_host_user(const struct cm_conn *q);
 /* Frees all host connections and sends no message, since the control stage is being destroyed. */
 void cm_hosts_free(struct eng_control *c);
 /* Begins to destroy unused host connections. Returns whether there were any. */

@@ -145,7 +145,7 @@ cm_act_reset(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	q->state = CM_IDLE;
 	q->attempt++;
-	q->modified = q->given_up = q->waits = q->ended = false;
+	q->modified = q->given_up = q->waits = q->ended = q->reserved = false;
 	q->ird = q->ord = 0;
 	q->move = (struct shm_qp_move){.state = RD_QP_RESET};
 	q->class = q->chosen;

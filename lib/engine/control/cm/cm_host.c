@@ -90,6 +90,12 @@ host_give(struct eng_control *c, uint16_t user)
 	ctl_share_give(c, CTL_POOL_HOST, user);
 }
 
+uint16_t
+cm_host_user(const struct cm_conn *q)
+{
+	return SK_CONTAINER(q, struct ctl_host, conn)->user;
+}
+
 static void
 host_free(struct eng_control *c, struct cm_conn *q)
 {
@@ -312,6 +318,7 @@ ah_put(struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah)
 
 	if (--h->refs == 0) {
 		h->conn.move.state = RD_QP_RTR;
+		h->conn.reserved = false;
 		host_leave_user(c, h);
 	}
 	h->seen = c->now;

@@ -49,6 +49,17 @@ patience_end(const struct eng_control *c, const struct cm_conn *q)
 	return c->now + SK_MAX(ns, c->patience_ns);
 }
 
+/* Makes the next attempt due: now, or at the time that it has reserved. Repetitions neither delay the
+ * attempt nor reserve another time, for which the others of the user would wait. */
+static void
+attempt_soon(struct eng_control *c, struct cm_conn *q)
+{
+	q->pause = PAUSE_NS;
+	if (!q->reserved)
+		q->attempt_at = SK_MIN(q->attempt_at, c->now);
+	rearm(c, q);
+}
+
 static void
 modified_waits(struct eng_control *c, struct cm_conn *q)
 {
@@ -57,10 +68,7 @@ modified_waits(struct eng_control *c, struct cm_conn *q)
 	if (!q->waits)
 		q->patience_end = patience_end(c, q);
 	q->waits = true;
-	q->pause = PAUSE_NS;
-	q->attempt_at = c->now;
-	q->reserved = false;
-	rearm(c, q);
+	attempt_soon(c, q);
 }
 
 bool
@@ -75,10 +83,7 @@ cm_modified_rts(struct eng_control *c, struct cm_conn *q)
 {
 	if (q->waits)
 		q->patience_end = patience_end(c, q);
-	q->pause = PAUSE_NS;
-	q->attempt_at = c->now;
-	q->reserved = false;
-	rearm(c, q);
+	attempt_soon(c, q);
 }
 
 void
@@ -213,13 +218,17 @@ attempt(struct eng_control *c, struct cm_conn *q)
 	cm_start_connect(c, q, &what);
 }
 
+/* A connection that ends does not return the time that it has reserved. Therefore a user's next
+ * time is at most so far ahead as if each of its connections had reserved one. */
 bool
 cm_attempt_is_paced(struct eng_control *c, struct cm_conn *q)
 {
-	struct ctl_user *u = &c->users[q->client != NULL ? q->client->eng.user : SK_USER_INSTANCE];
+	uint16_t user = cm_is_host(q) ? cm_host_user(q) : q->client->eng.user;
+	uint64_t most = c->now + PACE_NS * c->share[CTL_POOL_QP].used[user];
+	struct ctl_user *u = &c->users[user];
 
 	if (!q->reserved) {
-		q->attempt_at = SK_MAX(c->now, u->attempt_at);
+		q->attempt_at = SK_MAX(c->now, SK_MIN(u->attempt_at, most));
 		u->attempt_at = q->attempt_at + PACE_NS;
 	}
 	q->reserved = q->attempt_at > c->now;
