@@ -93,6 +93,8 @@
  *    doorbell, event, qps, nqps and client. Before the first datagram QP or address handle of the
  *    client on the stage, it fills in ahs and nahs. Before ENG_CE_QP_ADD it fills in sq, rq,
  *    shared and rd (state RD_QP_INIT) of the QP. It adds CQs, SRQs and address handles complete.
+ *  - After an ENG_CE_QP_ADD that failed, the stage answers further commands about the QP, which the
+ *    control stage may have sent already, with -ENOTCONN.
  *  - ENG_CE_QP_CLOSE carries close.how. ENG_CLOSE_ORDERLY disconnects the QP after the posted work
  *    requests. ENG_CLOSE_ABORT moves the QP, connected or not, to the error state and flushes it.
  *    ENG_CLOSE_UNBOUND follows an ENG_CT_BIND or ENG_CT_ACCEPT that was answered with a status

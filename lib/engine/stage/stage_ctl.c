@@ -181,10 +181,23 @@ qp_command(struct eng_stage *s, struct eng_ctl *m)
 	}
 }
 
+/* Returns whether the command is about a QP that the stage does not have: ENG_CE_QP_ADD has failed,
+ * and the control stage had sent other commands before it received the answer. */
+static bool
+lacks_qp(const struct eng_stage *s, const struct eng_ctl *m)
+{
+	return m->type > ENG_CE_QP_ADD && m->type <= ENG_CE_QP_QUERY &&
+	       s->qps[m->qp->index] != m->qp;
+}
+
 /* Executes a command and sets *rc. Returns false when the answer follows later. */
 static bool
 command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 {
+	if (lacks_qp(s, m)) {
+		*rc = -ENOTCONN;
+		return true;
+	}
 	if (m->type == ENG_CE_QP_DEL || m->type == ENG_CE_QP_RESET) {
 		qp_leave(s, m);
 		return false;

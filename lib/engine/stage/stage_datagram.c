@@ -104,7 +104,8 @@ eng_ah_set(struct eng_stage *s, struct eng_client *c, uint32_t handle, struct en
 }
 
 /* Accepts only a handle of the QP's own client, whose address handle belongs to the protection
- * domain of the QP. Requests the host connection if it is not open yet. */
+ * domain of the QP, and whose host connection the stage has. Requests the host connection if it is
+ * not open yet. */
 struct rof_chan *
 eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle)
 {
@@ -113,7 +114,7 @@ eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle)
 	const struct eng_client_stage *cs = &qp->client->stage[s->index];
 	const struct eng_ah *ah = handle < cs->nahs ? cs->ahs[handle] : NULL;
 
-	if (ah == NULL || ah->pd != qp->rd.pd)
+	if (ah == NULL || ah->pd != qp->rd.pd || ah->host->chan == NULL)
 		return NULL;
 	if (!ah->host->host->open && !ah->host->waits) {
 		ah->host->waits = true;

@@ -136,16 +136,25 @@ Test(engine_cm_modified, a_client_that_has_opened_a_qp_sees_the_state_that_its_o
 
 #define PACE_NS 50000 /* the time between two attempts of a user */
 
-/* Creates an address handle for host 10.1.x.y, which answers nothing, and returns it. */
-static uint32_t
-silent_host(struct hand *who, uint32_t pd, unsigned n)
+/* Creates an address handle for host 10.1.0.1 + n, which answers nothing. Returns the reply. */
+static struct shm_msg
+host_handle(struct hand *who, uint32_t pd, unsigned n)
 {
 	struct shm_msg m = {.body.ah.pd = pd};
 	char addr[32];
 
-	snprintf(addr, sizeof(addr), "10.1.%u.%u", n / 250, n % 250 + 1);
+	snprintf(addr, sizeof(addr), "10.1.0.%u", n + 1);
 	cr_assert_eq(sk_addr_parse(addr, &m.body.ah.remote), 0);
-	cr_assert_eq(hand_do(who, &m, SHM_AH_CREATE), 0, "%s", m.body.text);
+	hand_do(who, &m, SHM_AH_CREATE);
+	return m;
+}
+
+static uint32_t
+silent_host(struct hand *who, uint32_t pd, unsigned n)
+{
+	struct shm_msg m = host_handle(who, pd, n);
+
+	cr_assert_eq(m.status, 0, "%s", m.body.text);
 	return m.body.ah.ah;
 }
 
@@ -203,6 +212,34 @@ Test(engine_cm_modified, a_repeated_move_to_rts_keeps_the_time_of_the_attempt)
 	while (s->now < from + 2 * PACE_NS)
 		cr_assert_eq(hand_move(&c, qp[1], RD_QP_RTS), 0);
 	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 2);
+}
+
+/* ---- Host connections ---- */
+
+Test(engine_cm_modified, a_host_connection_without_memory_at_its_stage_is_neither_made_nor_kept)
+{
+	uint32_t pd = hand_pd(&c);
+	unsigned n;
+
+	s->fail = ENG_CE_QP_ADD;
+	s->fail_status = -ENOMEM;
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(host_handle(&c, pd, 0).status, -ENOMEM);
+		while (s->control->nhosts > 0)
+			script_turn(s);
+	}
+	cr_assert_eq(hand_client(&c)->ahs.used, 0);
+	/* An attempt that began before the stage answered was aborted, and no other follows. */
+	n = script_count(s, ENG_CT_CONNECT);
+	cr_assert_eq(script_count(s, ENG_CT_ABORT), n);
+	cr_assert_eq(script_count(s, ENG_CE_QP_START) + script_count(s, ENG_CT_BIND), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		s->now += 100 * PACE_NS;
+		script_turn(s);
+	}
+	cr_assert_eq(script_count(s, ENG_CT_CONNECT), n);
+	s->fail = -1;
+	cr_assert_lt(attempt_after(&c, pd, 0), PACE_NS);
 }
 
 /* ---- Notices ---- */

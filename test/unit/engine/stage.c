@@ -286,6 +286,34 @@ Test(engine_stage, a_qp_that_no_connection_was_bound_to_ends_without_a_message, 
 	stage_rig_end(&r);
 }
 
+/* The control stage may have sent them before it received the answer. */
+Test(engine_stage, commands_about_a_qp_that_was_not_added_change_no_other_qp, .init = pair_eal)
+{
+	struct eng_qp lost = {0}, other = {0};
+	struct stage_client c;
+	struct stage_rig r;
+	uint32_t nfree;
+
+	stage_rig_start(&r, NULL);
+	stage_client_add(&r, &c, 1, NULL);
+	stage_qp_make(&other, &c, &quiet, NULL);
+	nfree = r.s->nfree;
+	r.s->qps[0] = &other; /* `lost` has no index of its own */
+	for (enum eng_ctl_type type = ENG_CE_QP_START; type <= ENG_CE_QP_QUERY; type++) {
+		struct eng_ctl m = {.type = (uint16_t)type, .qp = &lost};
+
+		stage_rig_return(&r, &m);
+		stage_rig_turn(&r, 1000);
+		cr_assert_eq(stage_rig_notice(&r), &m);
+		cr_assert_eq(m.status, -ENOTCONN, "%u", type);
+		cr_assert_eq(r.s->qps[0], &other);
+		cr_assert_eq(r.s->nfree, nfree);
+	}
+	r.s->qps[0] = NULL;
+	stage_client_del(&r, &c);
+	stage_rig_end(&r);
+}
+
 Test(engine_stage, a_flood_of_mailbox_doorbells_holds_one_notice, .init = pair_eal)
 {
 	struct stage_rig r;

@@ -56,12 +56,14 @@ host_find(const struct eng_control *c, const struct sk_addr *remote, bool ordere
 	struct ctl_host *h;
 
 	LIST_FOREACH (h, host_bucket(c, remote), bucket)
-		if (!h->conn.dying && h->eng.ordered == ordered && h->qp.rd.qpn == number &&
-			sk_addr_eq(&h->eng.raddr, remote))
+		if (!h->conn.dying && !h->conn.given_up && h->eng.ordered == ordered &&
+			h->qp.rd.qpn == number && sk_addr_eq(&h->eng.raddr, remote))
 			return h;
 	return NULL;
 }
 
+/* Without memory at the engine stage, the host connection is given up: the address handles that
+ * were to use it are refused, and the next one gets another host connection. */
 static void
 host_added(struct eng_control *c, struct ctl_msg *msg)
 {
@@ -69,6 +71,8 @@ host_added(struct eng_control *c, struct ctl_msg *msg)
 
 	if (q != NULL && msg->m.status == 0)
 		q->qp_index = msg->m.qp_index;
+	else if (q != NULL)
+		cm_modified_give_up(c, q);
 }
 
 /* Takes the units of a host connection for the instance. Returns false when it may have no more. */
@@ -251,9 +255,10 @@ is_used(const struct eng_control *c, struct ctl_host *h)
 
 	if (h->refs > 0)
 		return true;
-	if (h->conn.state != CM_ESTABLISHED && h->conn.state != CM_WAITING)
+	if (h->conn.state != CM_ESTABLISHED && h->conn.state != CM_WAITING &&
+		h->conn.state != CM_CLOSED)
 		return true; /* the outcome of an attempt is pending */
-	if (h->conn.state == CM_WAITING || c->ud_qps == 0 || h->user != SK_USER_INSTANCE)
+	if (h->conn.state != CM_ESTABLISHED || c->ud_qps == 0 || h->user != SK_USER_INSTANCE)
 		return false;
 	if (packets != h->packets)
 		h->seen = c->now;
@@ -364,6 +369,33 @@ ah_send(struct eng_control *c, struct ctl_op *op, struct ctl_client *cl, struct 
 	ctl_op_send_stage(c, op, ah->host->qp.stage, msg);
 }
 
+static void
+ah_refused(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	ah_put(c, op->client, op->object);
+	ctl_refuse(c, &op->reply, -ENOMEM, "no memory for a host connection");
+	ctl_op_reply(c, op);
+}
+
+/* Replies, or removes the handle when its host connection was given up. The stage has answered
+ * ENG_CE_QP_ADD before. */
+static void
+ah_added(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	struct ctl_ah *ah = op->object;
+
+	if (!ah->host->conn.given_up) {
+		ctl_op_reply(c, op);
+	} else if (ah->dying) {
+		ctl_refuse(c, &op->reply, -ENOMEM, "no memory for a host connection");
+		ctl_op_reply(c, op);
+	} else {
+		ah->dying = true;
+		op->finish = ah_refused;
+		ah_send(c, op, op->client, ah, ENG_CE_AH_DEL);
+	}
+}
+
 int
 ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -385,7 +417,7 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return m->status;
 	}
 	ah = calloc(1, sizeof(*ah));
-	op = ah != NULL ? ctl_op_new(c, cl, m, ah, ctl_op_finish) : NULL;
+	op = ah != NULL ? ctl_op_new(c, cl, m, ah, ah_added) : NULL;
 	if (op == NULL) {
 		ctl_give(c, cl, CTL_POOL_AH);
 		free(ah);

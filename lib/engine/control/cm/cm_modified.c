@@ -49,8 +49,8 @@ patience_end(const struct eng_control *c, const struct cm_conn *q)
 	return c->now + SK_MAX(ns, c->patience_ns);
 }
 
-/* Makes the next attempt due: now, or at the time that it has reserved. Repetitions neither delay the
- * attempt nor reserve another time, for which the others of the user would wait. */
+/* Makes the next attempt due: now, or at the time that it has reserved. Repetitions neither delay
+ * the attempt nor reserve another time, for which the others of the user would wait. */
 static void
 attempt_soon(struct eng_control *c, struct cm_conn *q)
 {
