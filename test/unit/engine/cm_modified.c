@@ -311,3 +311,48 @@ Test(engine_cm_modified, a_late_failure_of_an_attempt_before_a_reset_is_not_that
 {
 	late_notice(ENG_TC_FAILED);
 }
+
+/* ---- Crossing requests ---- */
+
+/* The transport stage may use the index of a request that has failed for another client's. */
+Test(engine_cm_modified,
+	a_request_that_fails_while_the_attempt_it_crossed_is_aborted_is_not_rejected)
+{
+	uint32_t qp = hand_falcon_qp(&c), qpn = ctl_qp_find(hand_client(&c), qp)->eng.rd.qpn;
+	struct cm_conn *q = &ctl_qp_find(hand_client(&c), qp)->conn;
+	struct shm_msg m = {.body.handle = qp};
+	struct eng_ctl *notice;
+
+	s->hold = ENG_CT_CONNECT;
+	cr_assert_eq(hand_move(&c, qp, RD_QP_INIT), 0);
+	cr_assert_eq(hand_move(&c, qp, RD_QP_RTR), 0);
+	cr_assert_eq(hand_move(&c, qp, RD_QP_RTS), 0);
+	while (s->nheld == 0)
+		script_turn(s);
+	notice = script_say(s, ENG_TC_REQUEST);
+	notice->conn = 1000;
+	notice->peer.outcome = (struct eng_outcome){.kind = ENG_FALCON,
+		.falcon = {.addressing = ROFX_ADDRESS, .qpn = 77, .to_qpn = qpn}};
+	sk_addr_parse(HAND_PEER, &notice->peer.tuple.raddr);
+	sk_addr_parse("10.0.0.1", &notice->peer.tuple.laddr);
+	script_send(s, notice);
+	script_turns(s, 4);
+	cr_assert_eq(q->state, CM_CONNECTING);
+	cr_assert_not_null(q->request, "the request waits for the end of the attempt");
+	hand_send(&c, &m, SHM_QP_DESTROY);
+	script_turns(s, 4);
+	script_release(s, 0);
+	s->hold = ENG_CT_ABORT;
+	while (s->nheld == 0)
+		script_turn(s);
+	cr_assert_eq(q->state, CM_ABORTING);
+	notice = script_say(s, ENG_TC_FAILED);
+	notice->conn = 1000;
+	notice->status = -ECONNRESET;
+	script_send(s, notice);
+	script_turns(s, 4);
+	script_release(s, 0);
+	cr_assert(hand_next(&c, &m));
+	cr_assert_eq(m.status, 0);
+	cr_assert_eq(script_count(s, ENG_CT_REJECT), 0);
+}

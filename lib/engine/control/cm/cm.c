@@ -95,7 +95,7 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 			[CM_EV_UP] = cm_act_late,
 			[CM_EV_FOUND] = cm_act_late,
 			[CM_EV_REJECTED] = cm_act_late,
-			[CM_EV_FAILED] = cm_act_late,
+			[CM_EV_FAILED] = cm_act_dropped,
 			[CM_EV_DELETE] = cm_act_wait,
 		},
 	[CM_DELETING] =
