@@ -32,7 +32,18 @@ static struct {
 	/* poll()'s: the signals, the socket, the connections. */
 	struct pollfd fds[2 + CONNS];
 	uint32_t vector[CONNS]; /* of each connection, or NONE */
+	struct sk_hurry hurry;
+	struct sk_closer *closer; /* of descriptors that programs have sent */
 } state;
+
+/* Closes a connection, whose unread messages may have descriptors. */
+static void
+irqd_close(int fd)
+{
+	sk_hurry_begin(&state.hurry);
+	close(fd);
+	sk_hurry_end(&state.hurry);
+}
 
 static void
 irqd_drop(unsigned i)
@@ -40,7 +51,7 @@ irqd_drop(unsigned i)
 	if (state.vector[i] != NONE)
 		irqd_vector(state.device, state.vector[i], -1);
 	state.vector[i] = NONE;
-	close(state.fds[2 + i].fd);
+	irqd_close(state.fds[2 + i].fd);
 	state.fds[2 + i].fd = -1;
 }
 
@@ -56,23 +67,23 @@ irqd_take(void)
 			return;
 		}
 	if (fd >= 0)
-		close(fd);
+		irqd_close(fd);
 }
 
-/* Receives a vector's number, and stores the eventfd in *event, which the caller closes. Returns
- * false when the message is anything else; *event is -1 then. */
+/* Receives a vector's number, and stores the eventfd in *event, or -1. Returns false when the
+ * message is anything else. */
 static bool
 irqd_receive(int fd, uint32_t *vector, int *event)
 {
-	int fds[SK_DESCRIPTORS];
 	unsigned nfds;
-	ssize_t n = sk_descriptors_recv(fd, vector, sizeof(*vector), fds, &nfds);
-	bool good = n == (ssize_t)sizeof(*vector) && nfds == 1;
+	ssize_t n;
 
-	*event = good ? fds[0] : -1;
-	while (!good && nfds > 0)
-		close(fds[--nfds]);
-	return good;
+	sk_hurry_begin(&state.hurry);
+	n = sk_descriptors_recv(fd, vector, sizeof(*vector), event, 1, &nfds);
+	sk_hurry_end(&state.hurry);
+	if (nfds == 0)
+		*event = -1;
+	return n == (ssize_t)sizeof(*vector) && nfds == 1;
 }
 
 /* Gives a vector to connection `i`. The last one that asks has it: the program before it has lost
@@ -97,18 +108,21 @@ irqd_give(unsigned i, uint32_t vector, int event)
 static void
 irqd_serve_one(unsigned i)
 {
-	int fd = state.fds[2 + i].fd, event;
+	int fd = state.fds[2 + i].fd, event = -1;
 	uint32_t vector;
-	int32_t status;
-	bool good = irqd_receive(fd, &vector, &event);
+	int32_t status = -1;
+	bool good = !sk_closer_is_full(state.closer) && irqd_receive(fd, &vector, &event);
 
 	if (good) {
 		status = irqd_give(i, vector, event);
 		good = send(fd, &status, sizeof(status), MSG_NOSIGNAL | MSG_DONTWAIT) ==
 		       (ssize_t)sizeof(status);
 	}
-	if (event >= 0)
+	/* Only an eventfd has a vector; the kernel holds it then. */
+	if (event >= 0 && status == 0)
 		close(event);
+	else if (event >= 0)
+		sk_closer_put(&state.closer, event);
 	if (!good)
 		irqd_drop(i);
 }
@@ -119,6 +133,7 @@ irqd_serve(const struct irqd_device *d, char *err, size_t errlen)
 	sigset_t ends;
 
 	state.device = d;
+	sk_hurry_init(&state.hurry);
 	snprintf(state.at, sizeof(state.at), SHM_IRQD_SOCKET, IRQD_ADDRESS, d->address);
 	for (unsigned i = 0; i < CONNS; i++) {
 		state.fds[2 + i].fd = -1;

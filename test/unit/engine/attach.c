@@ -268,6 +268,25 @@ hello(int fd, int fds[3])
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&h)), 3 * sizeof(int));
 }
 
+/* A message there could have descriptors that do not close. */
+Test(engine_attach, a_client_cannot_send_to_the_socket_that_wakes_it)
+{
+	int fd, fds[3];
+	char byte;
+
+	served_start(&served);
+	fd = served_dial(&served);
+	hello(fd, fds);
+	cr_assert_eq(send(fds[1], "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL), -1);
+	cr_assert_eq(errno, EPIPE);
+	cr_assert_eq(send(script_last(served.s, ENG_CE_CLIENT_ADD)->client->wake_fd, "x", 1, 0), 1);
+	cr_assert_eq(recv(fds[1], &byte, 1, 0), 1);
+	for (unsigned i = 0; i < 3; i++)
+		close(fds[i]);
+	close(fd);
+	served_end(&served);
+}
+
 /* Returns the number of descriptors in all epoll sets of this process. */
 static unsigned
 watched(void)

@@ -17,15 +17,15 @@
 #include "../../../lib/engine/control/attach/socket.h"
 #include "../../../lib/engine/control/attach/socket_users.h"
 #include "../../support/clock.h"
+#include "../../support/lingering.h"
 #include "served.h"
 
 static struct served served;
 
-/* Sends `len` bytes with at most one descriptor. Returns the answer; op 0: the connection ended. */
-static struct shm_sock_msg
-ask(int fd, const void *buf, size_t len, int pass)
+/* Sends `len` bytes with at most one descriptor. */
+static void
+pass_along(int fd, const void *buf, size_t len, int pass)
 {
-	struct shm_sock_msg m = {0};
 	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
 	struct iovec iov = {(void *)(uintptr_t)buf, len};
 	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -41,6 +41,15 @@ ask(int fd, const void *buf, size_t len, int pass)
 		h.msg_controllen = sizeof(control);
 	}
 	cr_assert_eq(sendmsg(fd, &h, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+/* As pass_along(). Returns the answer; op 0: the connection ended. */
+static struct shm_sock_msg
+ask(int fd, const void *buf, size_t len, int pass)
+{
+	struct shm_sock_msg m = {0};
+
+	pass_along(fd, buf, len, pass);
 	if (recv(fd, &m, sizeof(m), 0) <= 0)
 		m.op = 0;
 	return m;
@@ -386,6 +395,66 @@ Test(engine_socket, attachments_of_one_process_register_the_same_memory)
 	cr_assert_eq(p[len - 1], 0x42);
 	saker_close(s[1]);
 	served_end(&served);
+}
+
+/* ---- Descriptors that do not close ---- */
+
+/* Sends a REGION with a descriptor that does not close, of which only the message has a copy. */
+static void
+send_stuck(const struct sk_hurry *h, int fd)
+{
+	const struct shm_sock_msg m = {
+		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REGION, .size = 4096};
+	int stuck = lingering();
+
+	pass_along(fd, &m, sizeof(m), stuck);
+	sk_hurry_begin(h);
+	close(stuck);
+	sk_hurry_end(h);
+}
+
+Test(engine_socket, a_user_whose_descriptors_do_not_close_delays_nobody, .timeout = 60)
+{
+	struct timespec from, to;
+	struct shm_sock_msg m = {
+		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_HELLO, .text = "t"};
+	struct sk_hurry h;
+	int fd, other;
+
+	cr_assert_eq(sk_hurry_init(&h), 0);
+	served_start(&served);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	/* The thread waits for the lock, so that its copies of the descriptors are the last. */
+	other = served_dial(&served);
+	pthread_mutex_lock(&served.s->control->limits_lock);
+	cr_assert_eq(send(other, &m, sizeof(m), 0), (ssize_t)sizeof(m));
+	for (unsigned i = 0; i < SK_CLOSER_MAX + 2; i++)
+		send_stuck(&h, fd);
+	pthread_mutex_unlock(&served.s->control->limits_lock);
+	cr_assert_eq(recv(other, &m, sizeof(m), 0), (ssize_t)sizeof(m));
+	cr_assert_eq(m.op, SHM_WELCOME);
+	for (unsigned i = 0; i < SK_CLOSER_MAX; i++) {
+		cr_assert_eq(recv(fd, &m, sizeof(m), 0), (ssize_t)sizeof(m));
+		cr_assert_eq(m.status, -EINVAL, "%s", m.text);
+	}
+	/* The next message of the user is refused, and its descriptor is never received. */
+	cr_assert_eq(recv(fd, &m, sizeof(m), 0), (ssize_t)sizeof(m));
+	cr_assert_eq(m.status, -EUSERS);
+	cr_assert_not_null(strstr(m.text, "still closing"), "%s", m.text);
+	cr_assert_eq(recv(fd, &m, sizeof(m), 0), 0);
+	close(fd);
+	/* Nor does a connection that ends before its message was received. */
+	fd = served_dial(&served);
+	send_stuck(&h, fd);
+	close(fd);
+	cr_assert_eq(say(other, SHM_HELLO, 0, -1).status, -EUSERS);
+	close(other);
+	served_end(&served);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	cr_assert_lt(to.tv_sec - from.tv_sec, LINGER_S / 2);
+	sk_hurry_fini(&h);
 }
 
 /* A message is served whenever its time has come, so that only the least time is checked. */

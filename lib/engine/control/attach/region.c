@@ -28,6 +28,7 @@
 
 #define PAGE_SIZE_SMALL 4096ull
 #define PAGE_SIZE_HUGE  (2048ull * 1024)
+#define CLOSE_BYTES     (16ull << 20) /* pages that close(2) may free at once */
 
 static int
 make(const char *name, uint64_t size, unsigned flags, struct eng_region *out)
@@ -166,6 +167,15 @@ ctl_region_map_fd(
 		.page = page_size(fd),
 	};
 	return 0;
+}
+
+bool
+ctl_region_closes_at_once(int fd)
+{
+	struct stat st;
+
+	return fcntl(fd, F_GET_SEALS) >= 0 && fstat(fd, &st) == 0 &&
+	       (uint64_t)st.st_blocks * 512 <= CLOSE_BYTES;
 }
 
 /* Returns the address space of a client's sparse regions, whose pages count only as far as they are

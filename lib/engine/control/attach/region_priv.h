@@ -16,6 +16,9 @@ int ctl_region_make_home(const char *name, uint64_t size, bool huge, struct eng_
  * descriptor remains the caller's. */
 int ctl_region_map_fd(
 	int fd, uint64_t size, uint32_t flags, struct eng_region *out, char *why, size_t whylen);
+/* Returns whether the last close of a descriptor takes no time: it is a memfd, or a file of tmpfs,
+ * with few pages to free. */
+bool ctl_region_closes_at_once(int fd);
 /* Gives the region a free number of the client, if the client's limit of memory allows it, and
  * guards it against SIGBUS. Returns the number, or -errno with one sentence in `why`. */
 int ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r,

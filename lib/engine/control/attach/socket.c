@@ -4,6 +4,9 @@
  * that they have exited. Mapping and unmapping take time, so the control stage, which must not
  * block, passes the memory to unmap to this thread.
  *
+ * The thread never waits for a descriptor that a client has sent (base/descriptors.h). Those that
+ * it receives and does not map are closed by a thread of the user.
+ *
  * No client has a descriptor that this thread watches, since the epoll set would keep such a
  * descriptor as long as the client does. An epoll entry names its connection by a number and a
  * generation, so an event that comes late never reaches another connection.
@@ -54,6 +57,15 @@ ctl_sock_watch(struct eng_socket *s, int fd, uint64_t source)
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
+/* Closes a connection, whose unread messages may have descriptors. */
+static void
+sock_close_unread(const struct eng_socket *s, int fd)
+{
+	sk_hurry_begin(&s->hurry);
+	close(fd);
+	sk_hurry_end(&s->hurry);
+}
+
 /* Closes a descriptor that the thread watches. */
 static void
 socket_unwatch(struct eng_socket *s, int *fd)
@@ -61,7 +73,7 @@ socket_unwatch(struct eng_socket *s, int *fd)
 	if (*fd < 0)
 		return;
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
-	close(*fd);
+	sock_close_unread(s, *fd);
 	*fd = -1;
 }
 
@@ -191,8 +203,10 @@ socket_turn_away(struct eng_socket *s, int fd, const char *why)
 
 	sk_count(s->c->counters, ENG_SOCKET_FULL);
 	shutdown(fd, SHUT_RD);
+	sk_hurry_begin(&s->hurry);
 	for (unsigned i = 0; i < SOCK_UNREAD && recv(fd, &byte, 1, MSG_DONTWAIT) > 0; i++)
 		;
+	sk_hurry_end(&s->hurry);
 	ctl_sock_refuse(fd, -EUSERS, why);
 }
 
@@ -228,13 +242,22 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 {
 	struct shm_sock_msg m, raw;
 	const char *why;
+	struct sock_user *user = k->user;
+	bool mapped = false;
 	unsigned nfds;
 	int fd = -1, rc;
 	ssize_t n;
 
 	if (!conn_may_send(s, k))
 		return;
-	n = sk_sock_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds, MSG_DONTWAIT);
+	if (sk_closer_is_full(user->closer)) {
+		socket_turn_away(s, k->fd, "the user has sent descriptors that are still closing");
+		ctl_sock_close(s, k);
+		return;
+	}
+	sk_hurry_begin(&s->hurry);
+	n = sk_descriptors_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds);
+	sk_hurry_end(&s->hurry);
 	rc = ctl_socket_parse(&raw, n < 0 ? 0 : (size_t)n, nfds, k->cl != NULL, &m, &why);
 	if (rc < 0) {
 		ctl_sock_refuse(k->fd, rc, why);
@@ -242,10 +265,12 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 	} else if (m.op == SHM_HELLO) {
 		ctl_sock_hello(s, k, &m);
 	} else {
-		ctl_sock_region(s, k, &m, fd);
+		mapped = ctl_sock_region(s, k, &m, fd);
 	}
-	if (nfds)
-		close(fd);
+	if (mapped || (nfds && ctl_region_closes_at_once(fd)))
+		close(fd); /* the mapping holds the file */
+	else if (nfds)
+		sk_closer_put(&user->closer, fd);
 }
 
 /* ---- The thread ---- */
@@ -281,7 +306,7 @@ conn_admit(struct eng_socket *s, int fd, const struct ucred *cred)
 
 	if (user == NULL) {
 		socket_turn_away(s, fd, why);
-		close(fd);
+		sock_close_unread(s, fd);
 		return;
 	}
 	if (loser != NULL)
@@ -391,6 +416,7 @@ socket_run(void *arg)
 	struct eng_socket *s = arg;
 	struct epoll_event ev[SOCK_EVENTS];
 
+	sk_hurry_init(&s->hurry);
 	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
 		int n = epoll_wait(
 			s->epoll_fd, ev, SOCK_EVENTS, s->npaused > 0 ? SOCK_PAUSE_MS : 500);
@@ -402,6 +428,7 @@ socket_run(void *arg)
 			woken(s);
 		socket_expire(s, socket_clock_ns());
 	}
+	sk_hurry_fini(&s->hurry);
 	return NULL;
 }
 

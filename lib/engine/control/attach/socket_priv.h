@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include "../../../base/descriptors.h"
 #include "client.h"
 #include "socket.h"
 #include "socket_users.h"
@@ -47,6 +48,7 @@ struct eng_socket {
 	TAILQ_HEAD(sock_conns, sock_conn) conns;
 	struct sock_users users;
 	uint32_t npaused;
+	struct sk_hurry hurry;
 	char path[108];
 };
 
@@ -58,8 +60,9 @@ void ctl_sock_refuse(int fd, int status, const char *why);
 
 /* Attaches the process that has sent HELLO, or refuses it and closes the connection. */
 void ctl_sock_hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m);
-/* Maps the memory of a REGION, whose memfd is `fd`, or refuses it. The caller closes `fd`. */
-void ctl_sock_region(
+/* Maps the memory of a REGION, whose memfd is `fd`. Returns whether that was possible. The caller
+ * closes `fd`. */
+bool ctl_sock_region(
 	struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, int fd);
 
 #endif

@@ -14,12 +14,14 @@
 #include "socket_priv.h"
 
 /* Creates the socket pair that wakes a client. Its ends have separate file descriptions, so a
- * client cannot make the engine's end, into which loops write, blocking. Returns 0 or -errno. */
+ * client cannot make the engine's end, into which loops write, blocking. The client cannot send to
+ * that end, which nobody reads. Returns 0 or -errno. */
 static int
 make_wake(int fds[2])
 {
-	return socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ? -errno
-											  : 0;
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		return -errno;
+	return shutdown(fds[0], SHUT_RD) < 0 ? -errno : 0;
 }
 
 /* `wake` is the client's end of the socket pair. */
@@ -121,7 +123,7 @@ ctl_sock_hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_
 	ctl_sock_close(s, k);
 }
 
-void
+bool
 ctl_sock_region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, int fd)
 {
 	struct shm_sock_msg reply = {
@@ -140,7 +142,7 @@ ctl_sock_region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock
 	if (n < 0) {
 		free(in);
 		ctl_sock_refuse(k->fd, n, why);
-		return;
+		return false;
 	}
 	in->kind = CTL_IN_REGION;
 	in->region.id = k->cl->id;
@@ -150,4 +152,5 @@ ctl_sock_region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock
 	reply.region = (uint32_t)n;
 	if (sk_sock_send(k->fd, &reply, sizeof(reply), NULL, 0, MSG_DONTWAIT) < 0)
 		ctl_sock_close(s, k);
+	return true;
 }

@@ -17,6 +17,8 @@ ctl_users_init(struct sock_users *t, uint32_t conns)
 void
 ctl_users_fini(struct sock_users *t)
 {
+	for (uint32_t i = 0; t->user != NULL && i < t->n; i++)
+		sk_closer_leave(&t->user[i].closer);
 	free(t->user);
 	t->user = NULL;
 }
@@ -30,8 +32,9 @@ users_full_at(const struct sock_user *u)
 	return hello > region ? hello : region;
 }
 
-/* Returns the entry of a user, or a free one. One is always free: an entry without a connection,
- * whose buckets are full the soonest if those of none are. */
+/* Returns the entry of a user, or a free one: an entry without a connection, whose buckets are full
+ * the soonest if those of none are. Returns NULL when descriptors of too many users do not close.
+ */
 static struct sock_user *
 users_entry(struct sock_users *t, uid_t uid, uint64_t now)
 {
@@ -40,9 +43,12 @@ users_entry(struct sock_users *t, uid_t uid, uint64_t now)
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct sock_user *u = &t->user[i];
 
-		if (u->uid == uid && (u->conns > 0 || users_full_at(u) > now))
+		bool closed = sk_closer_tidy(&u->closer);
+
+		if (u->uid == uid && (u->conns > 0 || users_full_at(u) > now || !closed))
 			return u;
-		if (u->conns == 0 && (found == NULL || users_full_at(u) < users_full_at(found)))
+		if (u->conns == 0 && closed &&
+			(found == NULL || users_full_at(u) < users_full_at(found)))
 			found = u;
 	}
 	if (found != NULL)

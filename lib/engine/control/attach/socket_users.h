@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../../../base/descriptors.h"
+
 /* Connections that have not attached: of all users, and of one. */
 #define SOCK_WAITING     256
 #define SOCK_WAITING_ONE 112
@@ -27,10 +29,13 @@ enum sock_ask { SOCK_ASK_HELLO, SOCK_ASK_REGION, SOCK_ASKS };
 
 struct sock_user {
 	uid_t uid;
-	uint32_t conns;   /* connections; 0: the entry is free once its buckets are full */
-	uint32_t waiting; /* connections that have not attached */
+	/* Connections. 0: the entry is free once its buckets are full and nothing is left to close.
+	 */
+	uint32_t conns;
+	uint32_t waiting;           /* connections that have not attached */
 	uint32_t queued[SOCK_ASKS]; /* connections whose message waits for its turn */
 	uint64_t full[SOCK_ASKS];   /* buckets (base/bucket.h) */
+	struct sk_closer *closer;   /* of descriptors that the user has sent */
 };
 
 struct sock_users {
