@@ -223,6 +223,36 @@ Test(engine_cm, passive_open_starts_the_qp_before_the_reply_goes)
 	finish();
 }
 
+/* The notice of the transport stage waits behind the requests of peers. */
+Test(engine_cm, a_connection_that_ends_before_its_notice_is_handled_was_established)
+{
+	struct eng_ctl *m;
+	uint32_t conn;
+
+	setup();
+	listen_at(7000);
+	conn = peer_asks();
+	cr_assert_eq(do_accept(expect(SHM_EV_CONNECT_REQUEST).body.cm.request), 0);
+	script_turns(s, 4);
+	for (unsigned i = 0; i < 4 * CTL_TURN_REQUESTS; i++) {
+		m = script_say(s, ENG_TC_REQUEST);
+		m->transport = 1;
+		m->conn = s->next_conn++;
+		m->peer.listener = UINT32_MAX;
+		script_send(s, m);
+	}
+	m = script_say(s, ENG_TC_ESTABLISHED);
+	m->transport = 1;
+	m->cookie = script_last(s, ENG_CT_ACCEPT)->cookie;
+	m->conn = conn;
+	script_send(s, m);
+	stage_says(ENG_EC_DISCONNECTED, 0);
+	expect(SHM_EV_ESTABLISHED);
+	cr_assert_eq(expect(SHM_EV_DISCONNECTED).status, 0);
+	cr_assert_eq(script_counter(s, ENG_STALE), 0);
+	finish();
+}
+
 Test(engine_cm, a_dead_connection_goes_back_only_behind_the_bind_that_names_it)
 {
 	setup();

@@ -417,10 +417,20 @@ cm_act_bound(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return to_closed(c, q);
 }
 
-/* The stream has ended before the start-up was complete. */
+/* Returns whether the notice that the connection is established waits for a later turn. */
+static bool
+is_up(const struct eng_control *c, const struct cm_conn *q)
+{
+	return ctl_notice_waits(c, q->transport, ENG_TC_ESTABLISHED, cm_conn_cookie(q));
+}
+
+/* The stream has ended before the start-up was complete, unless the control stage only has not
+ * handled the notice about that. */
 bool
 cm_act_never_up(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
+	if (is_up(c, q))
+		return cm_act_ended_early(c, q, m);
 	q->unopened = m->event.code != 0;
 	cm_act_send_event(c, q, SHM_EV_UNREACHABLE, m->status ? m->status : -ECONNRESET);
 	return to_closed(c, q);
@@ -430,7 +440,7 @@ bool
 cm_act_accepted(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	q->state = CM_WAIT_PEER;
-	if (q->ended) {
+	if (q->ended && !is_up(c, q)) {
 		cm_act_send_event(
 			c, q, SHM_EV_UNREACHABLE, q->end_status ? q->end_status : -ECONNRESET);
 		return to_closed(c, q);

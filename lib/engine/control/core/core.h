@@ -321,6 +321,10 @@ void ctl_send_stage(struct eng_control *c, unsigned stage, struct ctl_msg *m);
 void ctl_return(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m);
 /* Handles the answers and notices in all rings. Returns whether there were any. */
 bool ctl_rings_poll(struct eng_control *c);
+/* Returns whether a notice of that type about that connection waits for a later turn, while the
+ * notices of engine stages that were sent after it are handled. */
+bool ctl_notice_waits(
+	const struct eng_control *c, unsigned transport, enum eng_ctl_type type, uint64_t cookie);
 /* Returns whether a client's command may use messages: more than CTL_RESERVE are free. */
 static inline bool
 ctl_has_reserve(const struct eng_control *c)

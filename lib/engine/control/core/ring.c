@@ -169,6 +169,21 @@ stage_messages(struct eng_control *c, struct ctl_target *t, void **msgs, unsigne
 }
 
 bool
+ctl_notice_waits(
+	const struct eng_control *c, unsigned transport, enum eng_ctl_type type, uint64_t cookie)
+{
+	const struct ctl_target *t = &c->transport[transport];
+
+	for (uint32_t i = t->notice_head; i != t->notice_tail; i++) {
+		const struct eng_ctl *m = t->notices[i % ENG_CTL_NOTICES];
+
+		if (m->type == type && m->cookie == cookie)
+			return true;
+	}
+	return false;
+}
+
+bool
 ctl_rings_poll(struct eng_control *c)
 {
 	void *msgs_of[ENG_MAX_STAGES][CTL_BATCH], *msgs[CTL_BATCH];
