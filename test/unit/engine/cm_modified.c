@@ -242,6 +242,31 @@ Test(engine_cm_modified, a_host_connection_without_memory_at_its_stage_is_neithe
 	cr_assert_lt(attempt_after(&c, pd, 0), PACE_NS);
 }
 
+/* With the hash of the address alone, a client made one list as long as it liked. */
+Test(engine_cm_modified, host_connections_of_many_classes_to_one_host_are_in_many_lists)
+{
+	uint32_t pd = hand_pd(&c);
+
+	s->control->qpn_key = (struct sk_key){{1, 2}};
+	for (unsigned i = 0; i < 16; i++) {
+		struct shm_msg m = {.body.ah = {.pd = pd,
+					    .class = {.set = SHM_CLASS_TRAFFIC,
+						    .traffic_class = (uint8_t)(i << 2)}}};
+
+		cr_assert_eq(sk_addr_parse(HAND_PEER, &m.body.ah.remote), 0);
+		cr_assert_eq(hand_do(&c, &m, SHM_AH_CREATE), 0, "%s", m.body.text);
+	}
+	cr_assert_eq(s->control->nhosts, 16);
+	for (unsigned i = 0; i < CTL_HOST_HASH; i++) {
+		const struct ctl_host *h;
+		unsigned n = 0;
+
+		LIST_FOREACH (h, &s->control->host_hash[i], bucket)
+			n++;
+		cr_assert_leq(n, 2);
+	}
+}
+
 /* ---- Notices ---- */
 
 /* Moves the QP to RTS, and waits until the transport stage has begun its attempt. */

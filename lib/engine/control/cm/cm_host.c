@@ -17,10 +17,18 @@
 #define HOST_PREFIX_PART 8
 #define HOST_FREE_PART   8
 
+/* Returns the list of a host connection. A client chooses the class of its address handles, so that
+ * it can have very many host connections to one address. */
 static struct cm_hosts *
-host_bucket(const struct eng_control *c, const struct sk_addr *remote)
+host_bucket(
+	const struct eng_control *c, const struct sk_addr *remote, bool ordered, uint32_t number)
 {
-	return &c->host_hash[sk_siphash(&c->qpn_key, remote, sizeof(*remote)) % CTL_HOST_HASH];
+	struct {
+		struct sk_addr remote;
+		uint32_t number;
+	} key = {*remote, number << 1 | ordered};
+
+	return &c->host_hash[sk_siphash(&c->qpn_key, &key, sizeof(key)) % CTL_HOST_HASH];
 }
 
 /* Returns the counter of the network of an address. A host may have all addresses of an IPv6 prefix
@@ -55,7 +63,7 @@ host_find(const struct eng_control *c, const struct sk_addr *remote, bool ordere
 {
 	struct ctl_host *h;
 
-	LIST_FOREACH (h, host_bucket(c, remote), bucket)
+	LIST_FOREACH (h, host_bucket(c, remote, ordered, number), bucket)
 		if (!h->conn.dying && !h->conn.given_up && h->eng.ordered == ordered &&
 			h->qp.rd.qpn == number && sk_addr_eq(&h->eng.raddr, remote))
 			return h;
@@ -147,7 +155,7 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 		.modes = {.ordering = ordered ? SHM_ORDER_STRONG : SHM_ORDER_NONE,
 			.errors = SHM_ERRORS_COMPLETE}};
 	TAILQ_INSERT_TAIL(&c->hosts, h, all);
-	LIST_INSERT_HEAD(host_bucket(c, remote), h, bucket);
+	LIST_INSERT_HEAD(host_bucket(c, remote, ordered, number), h, bucket);
 	c->nhosts++;
 }
 

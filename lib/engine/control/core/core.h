@@ -274,7 +274,7 @@ struct eng_control {
 	uint16_t reserved_port;       /* TCP port of requests that name a QP; 0: none */
 	uint64_t patience_ns;         /* least time for the peer of a modified QP to appear */
 	TAILQ_HEAD(, ctl_host) hosts; /* host connections */
-	/* [CTL_HOST_HASH]: lists of the host connections, by address */
+	/* [CTL_HOST_HASH]: lists of the host connections, by address, order and number */
 	LIST_HEAD(cm_hosts, ctl_host) * host_hash;
 	/* [CTL_HOST_HASH], by source prefix: the host connections that peers have requested */
 	uint32_t *host_prefix;
