@@ -297,7 +297,7 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 	ctl_retire_all(c);
 	for (i = 0; i < cl->pds.fresh; i++)
 		free(ctl_table_get(&cl->pds, i));
-	ctl_events_drop(c, cl);
+	ctl_events_drop(c, cl, cl->nevents);
 }
 
 /* Frees the messages of the inbox. */

@@ -258,6 +258,30 @@ Test(engine_life, a_client_that_never_reads_is_detached_at_a_bound)
 	finish();
 }
 
+Test(engine_life, the_events_of_a_client_that_never_read_are_freed_in_many_turns)
+{
+	struct ctl_client *cl;
+	struct eng_ctl add;
+	uint32_t n;
+
+	setup();
+	hand_qp(&c, hand_pd(&c), hand_cq(&c));
+	cl = hand_client(&c);
+	add = *script_last(s, ENG_CE_QP_ADD);
+	while (!script_counter(s, ENG_CLIENT_DEAD))
+		event(&add, ENG_EC_QP_FATAL);
+	cr_assert_gt(cl->nevents, CTL_CLIENT_EVENTS / 2);
+	do {
+		n = cl->nevents;
+		script_turn(s);
+		if (eng_control_client_gone(s->control, c.number))
+			break;
+		cr_assert_leq(n - cl->nevents, 512);
+	} while (true);
+	cr_assert_leq(n, 512);
+	finish();
+}
+
 Test(engine_life, a_client_that_scribbles_harms_only_itself)
 {
 	struct hand other;

@@ -14,7 +14,8 @@
 #include "../cm/cm.h"
 #include "../../common/sigbus.h"
 
-#define REAP_SLOTS 512 /* places of a table that a turn examines */
+#define REAP_SLOTS  512 /* places of a table that a turn examines */
+#define REAP_EVENTS 32  /* queued events that cost as much as an object */
 
 void
 ctl_client_check_sigbus(struct eng_control *c)
@@ -235,7 +236,6 @@ reap_client(struct eng_control *c, struct ctl_client *cl)
 static void
 reap_last(struct eng_control *c, struct ctl_client *cl)
 {
-	ctl_events_drop(c, cl);
 	ctl_unring_client(c, cl);
 	TAILQ_REMOVE(&c->all, cl, all);
 	c->clients[cl->eng.index] = NULL;
@@ -276,7 +276,9 @@ ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl, unsigned *bud
 			next_phase(cl);
 		break;
 	case CTL_REAP_LAST:
-		if (walks(c, cl, budget))
+		for (; cl->nevents > 0 && *budget > 0; (*budget)--)
+			ctl_events_drop(c, cl, REAP_EVENTS);
+		if (cl->nevents == 0 && walks(c, cl, budget))
 			reap_last(c, cl);
 		break;
 	default:

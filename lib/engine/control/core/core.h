@@ -362,8 +362,8 @@ void ctl_client_send_async(struct eng_control *c, struct ctl_client *cl, enum sh
 	uint32_t object, int code, const char *reason);
 /* Moves at most CTL_TURN_EVENTS queued events into the ring. Returns whether it has moved any. */
 bool ctl_events_flush(struct eng_control *c, struct ctl_client *cl);
-/* Frees the queued events. */
-void ctl_events_drop(struct eng_control *c, struct ctl_client *cl);
+/* Frees the oldest queued events. */
+void ctl_events_drop(struct eng_control *c, struct ctl_client *cl, uint32_t most);
 /* Removes a client that is dead, has left or violates the protocol. `why`, a clause for the log,
  * states the reason. The next turns destroy its objects. */
 void ctl_client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why);

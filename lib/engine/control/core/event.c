@@ -119,17 +119,16 @@ ctl_events_flush(struct eng_control *c, struct ctl_client *cl)
 }
 
 void
-ctl_events_drop(struct eng_control *c, struct ctl_client *cl)
+ctl_events_drop(struct eng_control *c, struct ctl_client *cl, uint32_t most)
 {
 	struct ctl_event *ev;
 
-	if (cl->nevents)
-		TAILQ_REMOVE(&c->backlogged, cl, backlogged);
-	while ((ev = STAILQ_FIRST(&cl->events)) != NULL) {
+	while (most-- > 0 && (ev = STAILQ_FIRST(&cl->events)) != NULL) {
 		STAILQ_REMOVE_HEAD(&cl->events, next);
 		free(ev);
+		if (--cl->nevents == 0)
+			TAILQ_REMOVE(&c->backlogged, cl, backlogged);
 	}
-	cl->nevents = 0;
 }
 
 void
