@@ -279,6 +279,8 @@ Test(engine_attach, a_client_cannot_send_to_the_socket_that_wakes_it)
 	hello(fd, fds);
 	cr_assert_eq(send(fds[1], "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL), -1);
 	cr_assert_eq(errno, EPIPE);
+	while (script_last(served.s, ENG_CE_CLIENT_ADD) == NULL)
+		usleep(1000);
 	cr_assert_eq(send(script_last(served.s, ENG_CE_CLIENT_ADD)->client->wake_fd, "x", 1, 0), 1);
 	cr_assert_eq(recv(fds[1], &byte, 1, 0), 1);
 	for (unsigned i = 0; i < 3; i++)

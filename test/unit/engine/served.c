@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../../../lib/engine/control/core/core.h"
+
 static void *
 served_run(void *arg)
 {
@@ -40,11 +42,12 @@ served_start(struct served *d)
 void
 served_end(struct served *d)
 {
+	const uint32_t *regions = &d->s->control->share[CTL_POOL_REGION].held;
 	struct eng_totals t = {0};
 
 	for (int i = 0; i < 20000; i++) {
 		eng_control_totals(d->s->control, &t);
-		if (t.clients == 0)
+		if (t.clients == 0 && __atomic_load_n(regions, __ATOMIC_RELAXED) == 0)
 			break;
 		usleep(1000);
 	}

@@ -257,6 +257,34 @@ Test(engine_socket, a_client_whose_home_region_cannot_be_guarded_is_refused)
 	served_end(&served);
 }
 
+Test(engine_socket, no_user_maps_more_regions_than_its_share)
+{
+	int fd, other, m = memfd(4096, F_SEAL_SHRINK);
+	struct sk_share *share;
+
+	served_start(&served);
+	share = &served.s->control->share[CTL_POOL_REGION];
+	share->most = 3;
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(say(fd, SHM_REGION, 4096, m).op, SHM_REGION_IS);
+	cr_assert_eq(say(fd, SHM_REGION, 4096, m).status, -ENOSPC);
+	other = served_dial(&served);
+	cr_assert_eq(say(other, SHM_HELLO, 0, -1).status, -ENOSPC);
+	close(other);
+	cr_assert_eq(share->held, 3);
+	close(fd);
+	do {
+		usleep(1000);
+	} while (share->held > 0);
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	close(fd);
+	close(m);
+	served_end(&served);
+}
+
 Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)
 {
 	struct saker *s;

@@ -143,6 +143,19 @@ client_fini(struct ctl_client *cl, unsigned nstages)
 	free(cl);
 }
 
+/* Gives the client its number and, if it has come through the socket, the unit for its home region.
+ * Returns its id, or -errno. */
+static int
+client_place(struct eng_control *c, struct ctl_client *cl)
+{
+	int id = ctl_place_take(c->places, cl);
+
+	if (id < 0 || cl->flat || ctl_share_take(c, CTL_POOL_REGION, cl->eng.user))
+		return id;
+	ctl_place_give(c->places, cl);
+	return -ENOSPC;
+}
+
 int
 ctl_client_create(struct eng_control *c, const char *name, const struct client_home *home,
 	struct ctl_client **out)
@@ -175,7 +188,7 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 	if (n == 0)
 		n = client_init(c, cl, name, home, &l, &h);
 	if (n == 0)
-		n = ctl_place_take(c->places, cl);
+		n = client_place(c, cl);
 	if (n < 0) {
 		eng_unguard(cl->map[SHM_HOME].guard);
 		free(in);

@@ -24,8 +24,8 @@ int ctl_client_layout(unsigned nstages, const struct eng_limits *l, uint64_t siz
 	struct shm_header *out);
 /* Creates a client: takes a free client number, writes the header of the home region, and passes
  * the client to the control stage. Returns the client's id, an error of ctl_place_take(), -ENOMEM,
- * or the error of ctl_client_layout(). On success the mapping and the descriptors belong to *out.
- * Any thread may call this. */
+ * -ENOSPC when the user may map no more regions, or the error of ctl_client_layout(). On success
+ * the mapping and the descriptors belong to *out. Any thread may call this. */
 int ctl_client_create(struct eng_control *c, const char *name, const struct client_home *home,
 	struct ctl_client **out);
 /* Returns a copy of the limits, whose members client_* eng_change() may change at any time. Any

@@ -245,11 +245,19 @@ ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_r
 			(unsigned long long)SHM_OBJECT_MAX);
 		return -EDQUOT;
 	}
+	if (!ctl_share_take(c, CTL_POOL_REGION, cl->eng.user)) {
+		snprintf(why, whylen,
+			"no more than %u regions of all clients are mapped, or the "
+			"rest of them is reserved for other users",
+			c->share[CTL_POOL_REGION].size);
+		return -ENOSPC;
+	}
 	while (cl->map[n].base != NULL)
 		n++;
 	cl->map[n] = *r;
 	cl->map[n].guard = eng_guard(r->base, r->size, &cl->eng.dead);
 	if (cl->map[n].guard < 0) {
+		ctl_share_give(c, CTL_POOL_REGION, cl->eng.user);
 		cl->map[n].base = NULL;
 		cl->map[n].size = 0;
 		snprintf(why, whylen, "this saker has mapped its maximum of regions");
@@ -267,6 +275,7 @@ ctl_region_unmap(struct ctl_client *cl, uint32_t number)
 	if (r->base == NULL)
 		return;
 	eng_unguard(r->guard);
+	ctl_share_give(cl->control, CTL_POOL_REGION, cl->eng.user);
 	munmap(r->base, r->size);
 	if (r->fd >= 0)
 		close(r->fd);

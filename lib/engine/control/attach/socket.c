@@ -439,6 +439,7 @@ socket_free(struct eng_socket *s)
 {
 	struct sock_conn *k;
 
+	socket_bury(s);
 	while ((k = TAILQ_FIRST(&s->conns)) != NULL) {
 		if (k->cl != NULL && !k->detached)
 			ctl_client_detach(s->c, (int)k->cl->id);

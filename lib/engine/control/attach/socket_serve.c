@@ -103,7 +103,7 @@ hello_refusal(int rc)
 	case -EDQUOT:
 		return "the limit of clients of one user is reached";
 	case -ENOSPC:
-		return "this saker has mapped its maximum of regions";
+		return "the user, or this saker, has mapped its maximum of regions";
 	default:
 		return "there is no memory for another client";
 	}

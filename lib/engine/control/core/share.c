@@ -3,11 +3,15 @@
 #include "share.h"
 
 #include <errno.h>
+#include <stdio.h>
 
+#include "../../common/spans.h"
 #include "core.h"
 
 /* Host connections take at most this part of the QPs. */
 #define SHARE_HOSTS 4
+/* Mappings of this process that are no regions of clients. */
+#define SHARE_OWN_MAPS 4096
 
 static uint32_t
 size_hosts(const struct eng_limits *l)
@@ -19,6 +23,22 @@ static uint32_t
 size_messages(const struct eng_limits *l)
 {
 	return l != NULL ? CTL_POOL - CTL_RESERVE : 0;
+}
+
+/* Returns how many regions this process can map. Each takes an entry of the SIGBUS handler's table
+ * and a mapping of the kernel's. */
+static uint32_t
+size_regions(const struct eng_limits *l)
+{
+	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+	unsigned maps;
+
+	if (f == NULL)
+		return ENG_SPANS;
+	if (fscanf(f, "%u", &maps) != 1)
+		maps = ENG_SPANS;
+	fclose(f);
+	return SK_MIN(maps > SHARE_OWN_MAPS ? maps - SHARE_OWN_MAPS : 1, ENG_SPANS);
 }
 
 #define LIMIT(member) .limit = offsetof(struct eng_limits, member)
@@ -45,6 +65,7 @@ static const struct share_row {
 	[CTL_POOL_LISTENER] = {"listeners", LIMIT(listeners), TABLE(listeners)},
 	[CTL_POOL_REQUEST] = {"connect requests", LIMIT(conns), TABLE(requests)},
 	[CTL_POOL_MESSAGE] = {"messages", .size = size_messages},
+	[CTL_POOL_REGION] = {"mapped regions", .size = size_regions},
 };
 
 static uint32_t

@@ -25,6 +25,9 @@ enum ctl_pool {
 	CTL_POOL_LISTENER,
 	CTL_POOL_REQUEST,
 	CTL_POOL_MESSAGE, /* CTL_POOL without CTL_RESERVE */
+	/* Mapped regions of clients of the socket, home regions included. Only the socket's thread
+	 * takes and gives them. */
+	CTL_POOL_REGION,
 	CTL_POOLS
 };
 
