@@ -3,8 +3,8 @@
  * The SIGBUS handler and its table of guarded mappings. The handler may run on any thread at any
  * time, so it takes no lock and calls no function except mmap(2), ioctl(2) and clock_gettime(2).
  * eng_guard() publishes an entry by adding its mapping to the index (spans.h); eng_unguard() frees
- * it when no thread accesses the mapping any more. eng_fetch() holds a lock while it uses an entry,
- * and eng_unguard() takes it.
+ * it when no thread accesses the mapping any more, and waits for the calls of eng_fetch() that use
+ * it, but not for those that use another one: a client can make the kernel delay a fetch.
  */
 #include "sigbus.h"
 
@@ -42,6 +42,7 @@ static struct guard {
 	bool *flag;
 	/* Atomic. The number of pages that the handler has filled since the second `filled_in`. */
 	uint32_t filled, filled_in;
+	uint32_t fetches; /* calls of eng_fetch() that use the entry; under fetch_lock */
 } guards[ENG_SPANS];
 
 /* The lock of what eng_guard() and eng_unguard() change: the free entries and the index. */
@@ -53,9 +54,11 @@ static uint32_t installed;               /* atomic */
 static struct sigaction before;
 
 static pthread_mutex_t fetch_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t fetch_ended = PTHREAD_COND_INITIALIZER;
 static pthread_once_t uffd_once = PTHREAD_ONCE_INIT;
 static int uffd = -1; /* the process's userfaultfd, or -errno */
-/* Zero bytes to copy into pages that the kernel cannot zero itself (huge ones). */
+/* Zero bytes to copy into pages that the kernel cannot zero itself (huge ones); under fetch_lock.
+ */
 static const uint8_t *zeros;
 static size_t zeros_len;
 
@@ -195,6 +198,8 @@ eng_unguard(int guard)
 	if (guard < 0)
 		return;
 	pthread_mutex_lock(&fetch_lock);
+	while (guards[guard].fetches > 0)
+		pthread_cond_wait(&fetch_ended, &fetch_lock);
 	pthread_mutex_lock(&guards_lock);
 	eng_span_remove(guards[guard].base);
 	guards[guard].next = guards_free;
@@ -255,33 +260,36 @@ eng_watch(int guard, size_t len, size_t page)
 	return 0;
 }
 
-/* Provides `page` zero bytes at `zeros`. */
-static bool
-zeros_ready(size_t page)
+/* Returns `page` zero bytes, or NULL. A shorter mapping of zeros stays, since another thread may
+ * use it: there is at most one for each size of page. */
+static const uint8_t *
+zeros_of(size_t page)
 {
+	const uint8_t *found = NULL;
 	void *p;
 
+	pthread_mutex_lock(&fetch_lock);
+	if (page > zeros_len) {
+		p = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p != MAP_FAILED) {
+			zeros = p;
+			zeros_len = page;
+		}
+	}
 	if (page <= zeros_len)
-		return true;
-	p = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED)
-		return false;
-	if (zeros != NULL)
-		munmap((void *)(uintptr_t)zeros, zeros_len);
-	zeros = p;
-	zeros_len = page;
-	return true;
+		found = zeros;
+	pthread_mutex_unlock(&fetch_lock);
+	return found;
 }
 
 /* Fills one huge page. Returns 0 or -errno. */
 static int
 huge_fill(uintptr_t at, size_t page)
 {
-	struct uffdio_copy c = {.dst = at, .len = page};
+	struct uffdio_copy c = {.dst = at, .len = page, .src = (uintptr_t)zeros_of(page)};
 
-	if (!zeros_ready(page))
+	if (c.src == 0)
 		return -ENOMEM;
-	c.src = (uintptr_t)zeros;
 	return ioctl(uffd, UFFDIO_COPY, &c) < 0 ? -errno : 0;
 }
 
@@ -341,9 +349,16 @@ eng_fetch(const uint8_t *at, size_t len)
 	pthread_mutex_lock(&fetch_lock);
 	g = sigbus_find((uintptr_t)at);
 	page = g != NULL ? __atomic_load_n(&g->fetch, __ATOMIC_ACQUIRE) : 0;
-	if (page >= ENG_FETCH_MAX)
-		guard_fill(g, at, 1, page);
-	else if (page != 0) /* otherwise the mapping is gone, or consists of zero pages */
-		guard_fill(g, at, SK_MIN(SK_MAX(len, (size_t)1), (size_t)ENG_FETCH_MAX), page);
+	if (page != 0)
+		g->fetches++;
+	pthread_mutex_unlock(&fetch_lock);
+	if (page == 0)
+		return; /* the mapping is gone, or consists of zero pages */
+	guard_fill(g, at,
+		page >= ENG_FETCH_MAX ? 1 : SK_MIN(SK_MAX(len, (size_t)1), (size_t)ENG_FETCH_MAX),
+		page);
+	pthread_mutex_lock(&fetch_lock);
+	g->fetches--;
+	pthread_cond_broadcast(&fetch_ended);
 	pthread_mutex_unlock(&fetch_lock);
 }
