@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Admission of requests from the network: their validity, and the resources for them (section
- * 8.2.4). In the green zone all are admitted. In the red zone only those at the head of their
- * connection's line are, and for these a push that the ULP refused makes room. So a head of line is
- * refused only where others are on their way through the ULP (CR#3).
+ * 8.2.4). In the green zone, the shares of users and connections decide. The head of its
+ * connection's line is admitted beyond these and into the red zone, and a push that the ULP refused
+ * makes room for it, but only while no other request of the connection is on its way through the
+ * ULP: on an ordered connection each request that arrives in order is the head of line. So a head
+ * of line is refused only where others are on their way through the ULP (CR#3).
  */
 #include "conn_priv.h"
 
@@ -45,21 +47,34 @@ pulls_permit(struct fa_conn *c, uint64_t now, bool hol)
 	return false;
 }
 
+/* Returns whether a request fits into the limits of the connection and the share of its user. */
 static bool
-tl_admit_permits(struct fa_conn *c, uint64_t now, uint8_t type, uint32_t cells, bool hol)
+shares_permit(const struct fa_conn *c, bool pull, uint32_t cells)
+{
+	const struct tl_shares *sh = &c->s->tl.shares;
+	uint32_t limit = c->s->cfg.conn_requests;
+
+	return (!limit || c->tl.in_net < limit) && tl_net_share(c, pull) &&
+	       sk_share_check(&sh->net, c->tl.share, tl_units(cells, sh->rx_cells)) == SK_SHARE_OK;
+}
+
+/* `head`: the request is the head of its line; `alone`: and no request of the connection is on its
+ * way through the ULP. */
+static bool
+tl_admit_permits(
+	struct fa_conn *c, uint64_t now, uint8_t type, uint32_t cells, bool head, bool alone)
 {
 	struct fa_stack *s = c->s;
-	uint32_t limit = s->cfg.conn_requests;
+	bool pull = type == FALCON_PULL_REQUEST;
 
-	if (type == FALCON_PULL_REQUEST && !pulls_permit(c, now, hol))
+	if (pull && !pulls_permit(c, now, head))
 		return false;
-	/* Beyond its limit, a connection may have the one request for which all others wait. */
-	if (limit && c->tl.in_net >= limit && !(hol && c->tl.in_net == waiting(&c->tl)))
-		return false;
-	if (tl_net_fits(s, cells, false) && (hol || tl_net_share(c, type == FALCON_PULL_REQUEST)))
-		return true;
-	if (!hol)
-		return false;
+	if (!alone)
+		return tl_net_fits(s, cells, false) && shares_permit(c, pull, cells);
+	/* All that an unordered connection holds now are pushes that the ULP refused. A further one
+	 * takes the place of these where the connection may not hold more. */
+	while (!c->params.ordered && c->tl.evictable > 0 && !shares_permit(c, pull, cells))
+		tl_rnr_evict_last(c);
 	while (!tl_net_fits(s, cells, true)) {
 		if (!tl_rnr_evict(s, now))
 			return false;
@@ -74,9 +89,9 @@ tl_admit_enter(
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	bool hol = head_of_line(c, rsn);
-	struct tl_txn *t = tl_admit_permits(c, now, type, cells, hol)
-				   ? tl_net_alloc(c, type, cells, hol)
+	bool head = head_of_line(c, rsn), alone = head && tl->in_net == waiting(tl);
+	struct tl_txn *t = tl_admit_permits(c, now, type, cells, head, alone)
+				   ? tl_net_alloc(c, type, cells, alone)
 				   : NULL;
 
 	if (t == NULL) {
@@ -130,7 +145,7 @@ tl_run_pull(struct fa_conn *c, const struct wire_falcon_plain *h)
 
 	if (h->rsn != tl->rx_rsn || h->request_len > c->params.mtu ||
 		(share && tl->pulls >= share) || (most && tl->pulls >= most) ||
-		(limit && tl->in_net >= limit) || !tl_net_fits(s, 1, false))
+		(limit && tl->in_net >= limit) || !tl_net_calm(&s->tl, 1) || !tl_pulls_calm(&s->tl))
 		return false;
 	t = tl_net_alloc(c, FALCON_PULL_REQUEST, 1, false);
 	if (t == NULL)

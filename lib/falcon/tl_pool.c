@@ -64,6 +64,13 @@ tl_net_share(const struct fa_conn *c, bool pull)
 		       c->tl.in_net * tl->pkt_cells);
 }
 
+/* Returns the units of a region up to which tl_pool_share() bounds no connection. */
+static uint32_t
+calm_part(uint32_t cap)
+{
+	return cap < POOL_SHARED ? cap : cap - cap / 2;
+}
+
 static int
 objects_init(struct tl_objects *o, uint64_t count)
 {
@@ -128,6 +135,9 @@ tl_pools_init(struct fa_stack *s)
 	tl->tx_buf_data.cap = p->tx_buf_data;
 	tl->rx_pkt_net.cap = p->rx_pkt_net;
 	tl->rx_buf_net.cap = p->rx_buf_net;
+	tl->calm_pkts = calm_part(p->rx_pkt_net - p->rx_pkt_red);
+	tl->calm_bufs = calm_part(p->rx_buf_net - p->rx_buf_red);
+	tl->calm_pulls = calm_part(p->pulls);
 	tl->pkt_cells = SK_MAX(p->rx_buf_net / p->rx_pkt_net, 1u);
 	/* A transaction may hold its transmit part alone, or its receive part alone. */
 	err = objects_init(&tl->reqs, (uint64_t)p->tx_pkt_req + p->rx_pkt_ulp);
@@ -294,30 +304,23 @@ tl_rx_level(const struct fa_stack *s)
 }
 
 bool
-tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol)
+tl_net_fits(const struct fa_stack *s, uint32_t cells, bool red)
 {
 	const struct fa_pools *p = &s->cfg.pools;
 	uint32_t pkts = s->tl.rx_pkt_net.used + 1;
 	uint64_t bufs = (uint64_t)s->tl.rx_buf_net.used + cells;
 
-	if (hol)
+	if (red)
 		return pkts <= p->rx_pkt_net && bufs <= p->rx_buf_net;
 	return pkts <= p->rx_pkt_net - p->rx_pkt_red && bufs <= p->rx_buf_net - p->rx_buf_red;
-}
-
-static uint32_t
-green_left(uint32_t cap, uint32_t red, uint32_t used)
-{
-	return cap - red - SK_MIN(used, cap - red);
 }
 
 uint32_t
 tl_net_room(const struct fa_conn *c, uint32_t cells)
 {
 	const struct tl_stack *tl = &c->s->tl;
-	const struct fa_pools *p = &c->s->cfg.pools;
-	uint32_t pkts = green_left(p->rx_pkt_net, p->rx_pkt_red, tl->rx_pkt_net.used);
-	uint32_t bufs = green_left(p->rx_buf_net, p->rx_buf_red, tl->rx_buf_net.used);
+	uint32_t pkts = tl->calm_pkts - SK_MIN(tl->rx_pkt_net.used, tl->calm_pkts);
+	uint32_t bufs = tl->calm_bufs - SK_MIN(tl->rx_buf_net.used, tl->calm_bufs);
 
 	if (cells > 0)
 		pkts = SK_MIN(pkts, bufs / cells);
@@ -326,7 +329,7 @@ tl_net_room(const struct fa_conn *c, uint32_t cells)
 }
 
 struct tl_txn *
-tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells, bool hol)
+tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells, bool alone)
 {
 	struct fa_stack *s = c->s;
 	struct tl_shares *sh = &s->tl.shares;
@@ -335,7 +338,7 @@ tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells, bool hol)
 	struct tl_txn *t;
 
 	if (sk_share_take(&sh->net, c->tl.share, units) != SK_SHARE_OK) {
-		if (!hol)
+		if (!alone)
 			return NULL;
 		units = 0;
 	}

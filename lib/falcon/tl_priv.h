@@ -180,9 +180,10 @@ struct tl_objects {
 struct tl_stack {
 	struct tl_region tx_pkt_req, tx_buf_req, rx_pkt_ulp, rx_buf_ulp;
 	struct tl_region tx_pkt_data, tx_buf_data, rx_pkt_net, rx_buf_net;
-	uint64_t pkt_ema, buf_ema; /* 8 fraction bits */
-	uint32_t pkt_cells;        /* for the level: a packet counts as this number of cells */
-	uint32_t mtu;              /* the largest one of all connections */
+	uint32_t calm_pkts, calm_bufs, calm_pulls; /* see tl_net_calm() */
+	uint64_t pkt_ema, buf_ema;                 /* 8 fraction bits */
+	uint32_t pkt_cells; /* for the level: a packet counts as this number of cells */
+	uint32_t mtu;       /* the largest one of all connections */
 	bool xoff;
 	struct tl_objects reqs, ins;
 	struct tl_table pulls, requests; /* pulls of the initiator; requests at the target */
@@ -249,16 +250,29 @@ struct tl_txn *tl_request_alloc(struct fa_conn *c, uint32_t tx_cells, uint32_t r
 void tl_request_tx_done(struct fa_stack *s, struct tl_txn *t);
 void tl_request_rx_done(struct fa_stack *s, struct tl_txn *t); /* Rx part: after the delivery */
 void tl_request_free(struct fa_stack *s, struct tl_txn *t);
-/* Returns whether a request from the network fits; if `hol` is true, also into the red zone
+/* Returns whether a request from the network fits; if `red` is true, also into the red zone
  * (8.2.4). */
-bool tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol);
-/* Returns a number of requests of `cells` each that fit outside the red zone and into the user's
- * share. */
+bool tl_net_fits(const struct fa_stack *s, uint32_t cells, bool red);
+/* Return whether one more request from the network, or one more pull, fits, and so few are in use
+ * that tl_net_share() is true for each connection. */
+static inline bool
+tl_net_calm(const struct tl_stack *tl, uint32_t cells)
+{
+	return tl->rx_pkt_net.used < tl->calm_pkts &&
+	       (uint64_t)tl->rx_buf_net.used + cells <= tl->calm_bufs;
+}
+static inline bool
+tl_pulls_calm(const struct tl_stack *tl)
+{
+	return tl->shares.pulls.held < tl->calm_pulls;
+}
+/* Returns a number of requests of `cells` each for which tl_net_calm() is true and that fit into
+ * the user's share. */
 uint32_t tl_net_room(const struct fa_conn *c, uint32_t cells);
 /* Takes the resources of a request from the network, which fit. Returns NULL when the user's share
- * is exhausted, unless `hol` is true: the share then does not count the request. In any case
+ * is exhausted, unless `alone` is true: the share then does not count the request. In any case
  * returns NULL when there are no resources for one more pull. */
-struct tl_txn *tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells, bool hol);
+struct tl_txn *tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells, bool alone);
 /* Take and return the network's resources of `n` pushes without a transaction, of `cells` each, and
  * give such a push one: the resources for it are there. tl_net_take() returns false when the user's
  * share is exhausted. */
@@ -391,6 +405,9 @@ void tl_rnr_due(struct fa_conn *c, uint64_t now);
 void tl_rnr_leave(struct tl_txn *t);
 /* Drops a kept copy of a refused push to make room. Returns false when there is none. */
 bool tl_rnr_evict(struct fa_stack *s, uint64_t now);
+/* Does the same for the last copy of an unordered connection that has no other requests from the
+ * network than such. */
+void tl_rnr_evict_last(struct fa_conn *c);
 
 /* ---- tl_reclaim.c ---- */
 

@@ -188,3 +188,10 @@ tl_rnr_evict(struct fa_stack *s, uint64_t now)
 		tl_gap(c, now);
 	return true;
 }
+
+void
+tl_rnr_evict_last(struct fa_conn *c)
+{
+	fa_count(c->s, FA_EVICTED);
+	tl_target_finish(TAILQ_LAST(&c->tl.refused, tl_list));
+}

@@ -27,7 +27,7 @@ tl_run_push(struct fa_conn *c, const struct wire_falcon_plain *h)
 	struct tl_span *span = &tl->span;
 
 	if (h->rsn != tl->rx_rsn || (limit && tl->in_net >= limit) || cells > UINT16_MAX ||
-		!tl_net_fits(s, cells, false))
+		!tl_net_calm(&s->tl, cells))
 		return false;
 	if (span->n == 0)
 		*span = (struct tl_span){h->rsn, h->psn, 0, (uint16_t)cells};

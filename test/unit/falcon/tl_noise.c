@@ -37,7 +37,7 @@ tiny(struct fa_config *cfg, struct fa_params *p)
 		.tx_buf_data = rnd(2) ? 64 : 128,
 		.rx_pkt_net = 12,
 		.rx_buf_net = 64,
-		.rx_pkt_red = 2,
+		.rx_pkt_red = 1,
 		.rx_buf_red = 8,
 		.pulls = 6,
 		.tx_cell = 64,

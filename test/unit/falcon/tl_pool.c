@@ -159,8 +159,8 @@ Test(falcon_tl_pool, s8_2_4_buffers_have_zones_too)
 Test(falcon_tl_pool, s8_2_1_2_a_push_that_the_ulp_refused_makes_room_for_a_head_of_line)
 {
 	fake_start(true, small);
-	for (unsigned i = 0; i < 4; i++)
-		cr_assert_eq(fake_rx(0, PUSH, 1 + i, 300 + i, 8), TL_TAKEN);
+	for (unsigned i = 0; i < 4; i++) /* the last one is the head */
+		cr_assert_eq(fake_rx(0, PUSH, 1 + (i + 1) % 4, 300 + (i + 1) % 4, 8), TL_TAKEN);
 	for (unsigned i = 0; i < 4; i++)
 		fake_rnr(0, 1 + i, 12);
 	fk.read = fk.count;
@@ -195,8 +195,10 @@ Test(falcon_tl_pool, s8_2_1_2_the_refused_head_itself_may_be_let_go_and_comes_ag
 	fk.read = fk.count;
 	cr_assert_eq(fake_rx(1, PUSH, 1, 300, 8), TL_TAKEN);
 	fake_expect(FA_PUSH, 1);
-	cr_assert_eq(fake_rx(1, PUSH, 2, 301, 8), TL_TAKEN);
-	fake_expect(FA_PUSH, 2);
+	cr_assert_eq(fake_rx(1, PUSH, 2, 301, 8), TL_REFUSED, "another head is inside (CR#3)");
+	cr_assert_eq(fake_counted(FA_EVICTED), 0);
+	cr_assert_eq(fake_rx(2, PUSH, 1, 300, 8), TL_TAKEN);
+	fake_expect(FA_PUSH, 1);
 	cr_assert_eq(fake_counted(FA_EVICTED), 1);
 	fake_wait(640000);
 	fake_quiet(); /* there is no request to deliver */
@@ -543,10 +545,11 @@ Test(falcon_tl_pool, s10_2_the_level_follows_the_fuller_pool_and_ends_at_31)
 	fake_rx(0, PUSH, 2, 301, 4096);
 	cr_assert_eq(tl_rx_level(&fk.s), 16);
 	fake_rx(0, PUSH, 3, 302, 4096);
-	fake_rx(0, PUSH, 4, 303, 4096);
+	fake_rx(1, PUSH, 1, 300, 4096);
 	cr_assert_eq(tl_rx_level(&fk.s), 31);
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 3; i++)
 		fake_outcome(0, 1 + i, FA_TAKEN);
+	fake_outcome(1, 1, FA_TAKEN);
 	cr_assert_eq(tl_rx_level(&fk.s), 0);
 	fake_stop();
 }

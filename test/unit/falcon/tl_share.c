@@ -211,6 +211,92 @@ Test(falcon_tl_share, s8_2_4_requests_behind_a_gap_leave_the_minimum_of_others)
 	fake_stop();
 }
 
+/* On an ordered connection each request that arrives in order is the head of its line. */
+Test(falcon_tl_share, s8_2_4_requests_in_order_leave_the_minimum_of_others)
+{
+	fake_start(true, shared);
+	for (uint32_t i = 1; i <= MOST; i++)
+		cr_assert_eq(fake_rx(A0, PUSH, i, 100 + i, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx(A0, PUSH, MOST + 1, 117, 8), TL_REFUSED, "others are inside");
+	cr_assert_eq(fake_rx(A1, PUSH, 1, 101, 8), TL_TAKEN, "none of its connection is");
+	cr_assert_eq(fake_rx(A1, PUSH, 2, 102, 8), TL_REFUSED);
+	for (uint32_t i = 1; i <= LEAST; i++)
+		cr_assert_eq(fake_rx(B0, PUSH, i, 100 + i, 8), TL_TAKEN);
+	cr_assert_eq(fk.s.tl.rx_pkt_net.used, MOST + 1 + LEAST);
+	/* CR#3: each of them continues when what it waits for is over. */
+	fake_outcome(A1, 1, FA_TAKEN);
+	cr_assert_eq(fake_rx(A1, PUSH, 2, 102, 8), TL_TAKEN);
+	fake_outcome(A0, 1, FA_TAKEN);
+	cr_assert_eq(fake_rx(A0, PUSH, MOST + 1, 117, 8), TL_TAKEN);
+	fake_stop();
+}
+
+/* All that an unordered connection holds may be pushes that the ULP refused: each further one is
+ * the head of its line. */
+Test(falcon_tl_share, s8_2_4_refused_pushes_without_an_order_leave_the_minimum_of_others)
+{
+	fake_start(false, shared);
+	for (uint32_t i = 1; i <= POOL + 10; i++) {
+		cr_assert_eq(fake_rx(A0, PUSH, i, 100 + i, 8), TL_TAKEN);
+		fake_rnr(A0, i, 12);
+	}
+	cr_assert_eq(fk.s.tl.shares.net.held, MOST);
+	cr_assert_eq(fk.s.tl.rx_pkt_net.used, MOST, "a further one takes the place of one");
+	cr_assert_eq(fake_counted(FA_EVICTED), POOL + 10 - MOST);
+	for (uint32_t i = 1; i <= LEAST; i++)
+		cr_assert_eq(fake_rx(B0, PUSH, i, 100 + i, 8), TL_TAKEN);
+	fake_stop();
+}
+
+/* Adds a packet to a run, as fa_run_add() does. */
+static bool
+run_accept(unsigned conn, uint8_t type, uint32_t rsn)
+{
+	struct wire_falcon_plain h = {.type = type, .rsn = rsn, .psn = 100 + rsn, .len = 8};
+
+	if (type == PULL) {
+		h.len = 0;
+		h.request_len = 8;
+	}
+	return tl_run_accept(&fk.c[conn], fk.now, &h);
+}
+
+/* A connection of user 0 with a backlog in order holds what tl_pool_share() permits, and the red
+ * zone stays free: also where its pushes arrive in runs. */
+static void
+backlog_in_order(bool (*take)(unsigned conn, uint32_t rsn))
+{
+	fake_start(true, NULL);
+	for (unsigned k = 0; k < FAKE_CONNS; k++)
+		for (uint32_t i = 1; i <= 1024 && take(k, i); i++)
+			;
+	cr_assert_geq(fk.c[0].tl.in_net, 1024);
+	cr_assert_leq(fk.c[FAKE_CONNS / 2].tl.in_net, 96);
+	cr_assert_geq(fk.c[FAKE_CONNS - 1].tl.in_net, 6);
+	cr_assert_leq(
+		fk.s.tl.rx_pkt_net.used, fk.s.cfg.pools.rx_pkt_net - fk.s.cfg.pools.rx_pkt_red);
+	fake_stop();
+}
+
+static bool
+one_by_one(unsigned conn, uint32_t rsn)
+{
+	return fake_rx(conn, PUSH, rsn, 100 + rsn, 8) == TL_TAKEN;
+}
+
+/* A packet that a run does not accept is processed by itself. */
+static bool
+in_runs(unsigned conn, uint32_t rsn)
+{
+	return run_accept(conn, PUSH, rsn) || one_by_one(conn, rsn);
+}
+
+Test(falcon_tl_share, s8_2_4_connections_with_requests_in_order_leave_room_for_others)
+{
+	backlog_in_order(one_by_one);
+	backlog_in_order(in_runs);
+}
+
 Test(falcon_tl_share, s8_2_2_pulls_of_the_peers_of_a_user_leave_the_minimum_of_others)
 {
 	fake_start(true, shared);
@@ -228,19 +314,6 @@ Test(falcon_tl_share, s8_2_2_pulls_of_the_peers_of_a_user_leave_the_minimum_of_o
 	fa_pull_data(&fk.c[A0], fk.now, 1, fake_buf(8));
 	cr_assert_eq(fake_rx_pull(A2, 1, 101, 8), TL_TAKEN);
 	fake_stop();
-}
-
-/* Adds a packet to a run, as fa_run_add() does. */
-static bool
-run_accept(unsigned conn, uint8_t type, uint32_t rsn)
-{
-	struct wire_falcon_plain h = {.type = type, .rsn = rsn, .psn = 100 + rsn, .len = 8};
-
-	if (type == PULL) {
-		h.len = 0;
-		h.request_len = 8;
-	}
-	return tl_run_accept(&fk.c[conn], fk.now, &h);
 }
 
 static void
