@@ -43,6 +43,19 @@ eng_conn_admit(struct eng_transport *t, struct eng_conn *c, uint16_t user)
 	return true;
 }
 
+bool
+eng_conn_charge(struct eng_transport *t, struct eng_conn *c, uint16_t user)
+{
+	uint16_t was = c->user;
+
+	if (user == was)
+		return true;
+	if (!eng_conn_admit(t, c, user))
+		return false;
+	sk_share_give(&t->conn_share, was, 1);
+	return true;
+}
+
 static void
 conn_return_share(struct eng_transport *t, struct eng_conn *c)
 {

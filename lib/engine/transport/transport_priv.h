@@ -420,6 +420,9 @@ struct eng_conn *eng_conn_alloc(struct eng_transport *t, uint8_t state);
 /* Counts the connection, which is about to have a TCP connection, for the user. Returns false, and
  * counts the refusal, when the user's share of the connections is used up. */
 bool eng_conn_admit(struct eng_transport *t, struct eng_conn *c, uint16_t user);
+/* Counts an admitted connection for another user. Returns false, and counts the refusal, when that
+ * user's share is used up: the connection then stays with the user that it has. */
+bool eng_conn_charge(struct eng_transport *t, struct eng_conn *c, uint16_t user);
 /* Frees the connection if it has ended and no stage and no message holds its index. */
 void eng_conn_put(struct eng_transport *t, struct eng_conn *c);
 /* Implement tcp_ops.deliver and tcp_ops.event. */

@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 
+#include "../../../lib/engine/transport/falcon/falcon_priv.h"
 #include "falcon_rig.h"
 
 TestSuite(engine_falcon_share, .init = pair_eal);
@@ -85,5 +86,132 @@ Test(engine_falcon_share, sends_that_the_peer_is_not_ready_for_stop_no_other_use
 		cr_assert_eq(wc.status, RD_SUCCESS);
 	}
 	frig_client_end(&other);
+	frig_stop();
+}
+
+/* ---- Who pays ---- */
+
+/* Returns the only connection of a node that has packets. */
+static const struct eng_falcon_conn *
+open_conn(int node)
+{
+	const struct eng_falcon *f = eng_falcon_of(frig.n[node].e->transports[0]);
+	const struct eng_falcon_conn *found = NULL;
+
+	for (uint32_t i = 0; i < f->fresh; i++) {
+		if (f->conns[i].fa == NULL)
+			continue;
+		cr_assert_null(found);
+		found = &f->conns[i];
+	}
+	cr_assert_not_null(found);
+	return found;
+}
+
+static unsigned
+conns_of(int node, uint16_t user)
+{
+	return frig.n[node].e->transports[0]->conn_share.used[user];
+}
+
+static void
+await_datagram(struct fnode *n)
+{
+	struct rd_wc wc;
+
+	for (unsigned i = 0; saker_cq_poll(n->cq, &wc, 1) == 0; i++) {
+		frig_turn();
+		cr_assert_lt(i, 1000000u);
+	}
+	cr_assert_eq(wc.status, RD_SUCCESS);
+}
+
+static struct saker_qp *
+datagram_qp(struct fnode *n)
+{
+	struct saker_qp_attr attr = {.send_cq = n->cq,
+		.recv_cq = n->cq,
+		.sq_depth = 16,
+		.rq_depth = 16,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.transport = SAKER_FALCON,
+		.type = SAKER_UD};
+	struct saker_qp_move m = {.state = RD_QP_INIT, .qkey = 1};
+	struct saker_qp *qp;
+
+	cr_assert_eq(saker_qp_create(n->pd, &attr, &qp), 0, "%s", saker_error());
+	for (; m.state <= RD_QP_RTS; m.state++)
+		cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
+	return qp;
+}
+
+static void
+send_datagram(struct fnode *n, struct saker_qp *qp, const struct saker_ah *ah)
+{
+	struct rd_sge sge = {(uintptr_t)n->mem, 8, saker_mr_stag(n->mr)};
+	struct saker_wr wr = {.opcode = RD_SEND,
+		.flags = RD_SIGNALED,
+		.nsge = 1,
+		.sge = &sge,
+		.ah = ah,
+		.remote_qpn = 7,
+		.remote_qkey = 1};
+
+	cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
+	await_datagram(n);
+}
+
+Test(engine_falcon_share, the_client_of_an_address_handle_pays_for_its_datagrams)
+{
+	const struct eng_falcon_conn *fc;
+	struct saker_ah *ah;
+	struct fnode other;
+
+	frig_start(NULL);
+	frig_client(0, "other", &other);
+	cr_assert_eq(saker_ah_create(other.pd, &frig.n[1].addr, &ah), 0, "%s", saker_error());
+	datagram_qp(&frig.n[1]);
+	send_datagram(&other, datagram_qp(&other), ah);
+	fc = open_conn(0);
+	cr_assert_neq(fc->out.user, SK_USER_INSTANCE);
+	cr_assert_eq(fc->c->user, fc->out.user);
+	cr_assert_eq(conns_of(0, fc->out.user), 1);
+	cr_assert_eq(open_conn(1)->out.user, SK_USER_INSTANCE, "a peer has requested it");
+	frig_client_end(&other);
+	frig_stop();
+}
+
+static void
+move(int node, enum rd_qp_state state)
+{
+	const struct saker_qp_move m = {.state = state,
+		.remote = frig.n[!node].addr,
+		.remote_qpn = saker_qp_num(frig.n[!node].qp),
+		.timeout = 14,
+		.access = RD_ACC_REMOTE_WRITE};
+
+	cr_assert_eq(saker_qp_move(frig.n[node].qp, &m), 0, "%s", saker_error());
+}
+
+Test(engine_falcon_share, the_client_of_a_modified_qp_pays_for_a_connection_that_it_accepts)
+{
+	frig_start(NULL);
+	for (int i = 0; i < 2; i++)
+		frig_qp(i, SAKER_FALCON);
+	for (int i = 0; i < 2; i++) {
+		move(i, RD_QP_INIT);
+		move(i, RD_QP_RTR);
+	}
+	move(0, RD_QP_RTS);
+	frig_post(0, RD_WRITE, 8, 0);
+	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		const struct eng_falcon_conn *fc = open_conn(i);
+
+		cr_assert_neq(fc->out.user, SK_USER_INSTANCE, "node %d", i);
+		cr_assert_eq(fc->c->user, fc->out.user);
+		cr_assert_eq(conns_of(i, fc->out.user), 1);
+	}
 	frig_stop();
 }

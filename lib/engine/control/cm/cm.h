@@ -213,13 +213,24 @@ struct ctl_host {
 	struct eng_host eng;
 	TAILQ_ENTRY(ctl_host) all;
 	LIST_ENTRY(ctl_host) bucket; /* in c->host_hash */
-	/* The holder of its units of CTL_POOL_HOST and CTL_POOL_QP: the user of the client whose
-	 * address handle needed it first, or the instance if a peer has requested it. */
+	/* The holder of its units of CTL_POOL_HOST and CTL_POOL_QP, which also pays for its next
+	 * connection and for the datagrams on that: the user of the client whose address handle
+	 * needed it first, or the instance if no address handle uses it. */
 	uint16_t user;
 	bool counted;           /* in c->host_prefix */
 	uint32_t refs;          /* address handles that use it */
 	uint64_t packets, seen; /* packets received at the last check; time (ns) of the last use */
 };
+
+/* Returns the user that pays for a connection: that of the client that owns the QP, or of a host
+ * connection. */
+static inline uint16_t
+cm_user_of(const struct cm_conn *q)
+{
+	if (cm_is_host(q))
+		return SK_CONTAINER(q, struct ctl_host, conn)->user;
+	return q->client != NULL ? q->client->eng.user : SK_USER_INSTANCE;
+}
 
 struct ctl_ah {
 	struct eng_ah eng;
@@ -238,8 +249,6 @@ struct ctl_ah {
  * network, or all peers, have as many as they may have. */
 struct ctl_host *cm_host_get(
 	struct eng_control *c, const struct sk_addr *remote, bool ordered, uint32_t number);
-/* Returns the user that holds the units of a host connection. */
-uint16_t cm_host_user(const struct cm_conn *q);
 /* Frees all host connections and sends no message, since the control stage is being destroyed. */
 void cm_hosts_free(struct eng_control *c);
 /* Begins to destroy unused host connections. Returns whether there were any. */

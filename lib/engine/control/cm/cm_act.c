@@ -18,7 +18,7 @@ cm_command(struct eng_control *c, struct cm_conn *q, enum eng_ctl_type type)
 	msg->m.qp = q->qp;
 	ctl_msg_charge(c, msg, q->client);
 	msg->m.client = cm_client_of(q);
-	msg->m.user = q->client != NULL ? q->client->eng.user : SK_USER_INSTANCE;
+	msg->m.user = cm_user_of(q);
 	msg->m.conn = q->conn;
 	msg->m.transport = q->transport;
 	msg->m.stage = q->qp->stage;

@@ -102,12 +102,6 @@ host_give(struct eng_control *c, uint16_t user)
 	ctl_share_give(c, CTL_POOL_HOST, user);
 }
 
-uint16_t
-cm_host_user(const struct cm_conn *q)
-{
-	return SK_CONTAINER(q, struct ctl_host, conn)->user;
-}
-
 static void
 host_free(struct eng_control *c, struct cm_conn *q)
 {
@@ -222,7 +216,7 @@ datagram_ordering(const struct eng_control *c, uint8_t chosen)
 }
 
 /* Returns the host connection to `remote` for an address handle of the client, which pays for it if
- * there is none yet. Returns NULL with a refusal in `m`. */
+ * no client does yet. Returns NULL with a refusal in `m`. */
 static struct ctl_host *
 host_of_client(struct eng_control *c, struct ctl_client *cl, int stage, struct shm_msg *m)
 {
@@ -231,11 +225,18 @@ host_of_client(struct eng_control *c, struct ctl_client *cl, int stage, struct s
 	uint32_t number = host_number(&m->body.ah.class, stage);
 	struct ctl_host *h = host_find(c, remote, ordered, number);
 
-	if (h != NULL || ctl_take_shared(c, cl, CTL_POOL_HOST, m) < 0)
+	if (h != NULL && h->user != SK_USER_INSTANCE)
 		return h;
+	if (ctl_take_shared(c, cl, CTL_POOL_HOST, m) < 0)
+		return NULL;
 	if (ctl_take_shared(c, cl, CTL_POOL_QP, m) < 0) {
 		ctl_give(c, cl, CTL_POOL_HOST);
 		return NULL;
+	}
+	if (h != NULL) { /* at a peer's request, or of a user that has left it */
+		host_give(c, h->user);
+		h->user = cl->eng.user;
+		return h;
 	}
 	h = host_new(c, remote, ordered, number, cl->eng.user);
 	if (h == NULL)

@@ -223,7 +223,7 @@ attempt(struct eng_control *c, struct cm_conn *q)
 bool
 cm_attempt_is_paced(struct eng_control *c, struct cm_conn *q)
 {
-	uint16_t user = cm_is_host(q) ? cm_host_user(q) : q->client->eng.user;
+	uint16_t user = cm_user_of(q);
 	uint64_t most = c->now + PACE_NS * c->share[CTL_POOL_QP].used[user];
 	struct ctl_user *u = &c->users[user];
 

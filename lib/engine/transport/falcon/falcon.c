@@ -390,7 +390,7 @@ eng_falcon_open(
 		close_psp(fc);
 		return rc;
 	}
-	fa_conn_share(fc->fa, fc->user);
+	fa_conn_share(fc->fa, fc->out.user);
 	if (o->class.flow != 0)
 		fa_conn_path(fc->fa, o->class.flow);
 	eng_falcon_keys_start(t, fc);

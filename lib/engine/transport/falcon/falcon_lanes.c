@@ -102,6 +102,7 @@ eng_falcon_orphan_create(struct eng_falcon_host *h, struct eng_falcon_conn *fc)
 		return;
 	}
 	s->x = fc->out.x;
+	s->user = fc->out.user;
 	s->lane = fc->out.lane;
 	s->stage = fc->out.stage;
 	s->bound = fc->out.bound;

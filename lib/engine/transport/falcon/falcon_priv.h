@@ -39,6 +39,7 @@ struct eng_falcon_known {
 struct eng_falcon_sender {
 	struct rofx *x;
 	TAILQ_ENTRY(eng_falcon_sender) next;
+	uint16_t user; /* that pays for the connection */
 	uint8_t lane;
 	uint8_t stage; /* of the peer, which has its end, or for which the request is */
 	bool bound;    /* `stage` is valid */
@@ -87,7 +88,6 @@ struct eng_falcon_conn {
 	uint8_t use;                  /* the slot's uses, 1 to 255: part of the name */
 	uint8_t list;                 /* enum eng_falcon_list */
 	uint16_t lport, rport;        /* as the programs have them */
-	uint16_t user;                /* of whose shares of Falcon's pools it takes */
 	uint32_t via;                 /* the carrier of its last frame: its number */
 	uint32_t mark;                /* low bits of rx_left when the host fell silent */
 	uint16_t *paths;              /* fa_params.paths, or NULL */

@@ -424,7 +424,7 @@ ask(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 static void
 falcon_startup_user(struct eng_falcon_conn *fc, uint16_t user)
 {
-	fc->user = user;
+	fc->out.user = user;
 	fc->out.lane = (uint8_t)(user % ENG_FALCON_LANES);
 }
 
@@ -486,6 +486,9 @@ eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_
 	struct tcp_tuple ends;
 	int rc;
 
+	/* A request that names a QP was admitted for the instance. */
+	if (!eng_conn_charge(t, c, m->user))
+		return -ENOBUFS;
 	eng_falcon_ends(t, c, &ends, NULL);
 	falcon_startup_user(fc, m->user);
 	rc = eng_falcon_terms(t, c, &ends, &m->connect.offer, &side);
