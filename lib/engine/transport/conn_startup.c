@@ -273,14 +273,15 @@ connect_link(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple
 }
 
 int
-eng_startup_carrier(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple)
+eng_startup_carrier(
+	struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple, uint16_t user)
 {
 	static const struct net_class none;
 	int rc = conn_startup_path(t, c, tuple);
 
 	if (rc == 0)
 		rc = conn_startup_port(t, tuple);
-	if (rc == 0 && !eng_conn_admit(t, c, SK_USER_INSTANCE))
+	if (rc == 0 && !eng_conn_admit(t, c, user))
 		rc = -ENOBUFS;
 	if (rc != 0)
 		return rc;

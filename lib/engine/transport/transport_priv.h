@@ -495,10 +495,11 @@ unsigned eng_startup_poll(struct eng_transport *t, uint64_t now);
  * -errno. With -EXDEV, m->transport is the home stage of the tuple. */
 int eng_startup_connect(struct eng_transport *t, struct eng_ctl *m);
 
-/* Prepares `c` for an active TCP connection that belongs to the transport itself: chooses path and
- * local port of *tuple, and allocates c->su. Returns 0, or -errno, and then the caller frees `c`.
- */
-int eng_startup_carrier(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple);
+/* Prepares `c` for an active TCP connection that belongs to the transport itself, and for which the
+ * user pays: chooses path and local port of *tuple, and allocates c->su. Returns 0, or -errno, and
+ * then the caller frees `c`. */
+int eng_startup_carrier(
+	struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple, uint16_t user);
 
 /* ---- transport_ctl.c: the commands of the control stage ---- */
 

@@ -4,6 +4,7 @@
  * for as long as it wants, and the requests of another user continue.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 
 #include "../../../lib/engine/transport/falcon/falcon_priv.h"
 #include "falcon_rig.h"
@@ -213,5 +214,75 @@ Test(engine_falcon_share, the_client_of_a_modified_qp_pays_for_a_connection_that
 		cr_assert_eq(fc->c->user, fc->out.user);
 		cr_assert_eq(conns_of(i, fc->out.user), 1);
 	}
+	frig_stop();
+}
+
+#define SILENT 12u /* hosts */
+
+Test(engine_falcon_share, the_user_of_an_exchange_pays_for_its_carrier_until_that_is_ready)
+{
+	struct saker_conn_param p = {.ird = 4, .ord = 4};
+	struct sk_addr to;
+	struct fnode other;
+	unsigned before;
+
+	frig_start(NULL);
+	frig_connect();
+	before = conns_of(0, SK_USER_INSTANCE);
+	cr_assert_eq(before, 1, "the carrier, which is ready");
+	frig_client(0, "other", &other);
+	for (unsigned i = 0; i < SILENT; i++) {
+		to = frig.n[1].addr;
+		to.b[15] = (uint8_t)(100 + i);
+		cr_assert_eq(saker_connect(frig_deep_qp(&other, SAKER_FALCON, 1), NULL, &to,
+				     FRIG_PORT, &p),
+			0, "%s", saker_error());
+	}
+	frig_turns(1000);
+	cr_assert_eq(conns_of(0, SK_USER_INSTANCE), before);
+	cr_assert_eq(conns_of(0, open_conn(0)->out.user), 1);
+	cr_assert_eq(frig.n[0].e->transports[0]->conn_share.held, 2 + 2 * SILENT);
+	frig_client_end(&other);
+	frig_stop();
+}
+
+/* A request for which no carrier can be paid fails, and those of other users to the same host do
+ * not. */
+Test(engine_falcon_share, a_user_without_room_for_a_carrier_fails_no_request_of_another)
+{
+	struct saker_conn_param p = {.ird = 4, .ord = 4};
+	struct saker_event ev = {0};
+	struct eng_transport *t;
+	struct fnode other;
+	struct saker_qp *qp;
+	uint16_t user = 1;
+	uint32_t n;
+
+	frig_start(NULL);
+	t = frig.n[0].e->transports[0];
+	frig_client(0, "other", &other);
+	/* The first connection shows the number of the user. */
+	qp = frig_deep_qp(&other, SAKER_FALCON, 1);
+	connect_to(&other, qp);
+	user = open_conn(0)->out.user;
+	cr_assert_eq(saker_qp_destroy(qp), 0, "%s", saker_error());
+	frig_event(1, SAKER_EV_DISCONNECTED);
+	frig_sleep(SK_MAX(2 * t->e->cfg.falcon.control_idle_ns, 1000000000ull));
+	cr_assert_eq(t->conn_share.held, 0, "the carrier has ended");
+	/* As if other connections of the user held all but one. */
+	n = sk_share_room(&t->conn_share, user) - 1;
+	cr_assert_eq(sk_share_take(&t->conn_share, user, n), SK_SHARE_OK);
+	cr_assert_eq(saker_connect(frig_deep_qp(&other, SAKER_FALCON, 1), NULL, &frig.n[1].addr,
+			     FRIG_PORT, &p),
+		0, "%s", saker_error());
+	connect_to(&frig.n[0], frig_qp(0, SAKER_FALCON));
+	for (unsigned i = 0; i < 100000 && ev.type != SAKER_EV_UNREACHABLE; i++) {
+		frig_turn();
+		saker_event(other.s, &ev);
+	}
+	cr_assert_eq(ev.type, SAKER_EV_UNREACHABLE);
+	cr_assert_eq(ev.status, -ENOBUFS);
+	sk_share_give(&t->conn_share, user, n);
+	frig_client_end(&other);
 	frig_stop();
 }

@@ -66,7 +66,7 @@ carrier_arm(struct eng_transport *t, struct eng_falcon_carrier *k)
 }
 
 int
-eng_falcon_carrier_open(struct eng_transport *t, struct eng_falcon_host *h)
+eng_falcon_carrier_open(struct eng_transport *t, struct eng_falcon_host *h, uint16_t user)
 {
 	struct tcp_tuple ends = {.laddr = h->laddr,
 		.raddr = h->raddr,
@@ -79,7 +79,7 @@ eng_falcon_carrier_open(struct eng_transport *t, struct eng_falcon_host *h)
 	if (c == NULL)
 		return -ENOBUFS;
 	eng_lports_jump(&t->lports);
-	rc = eng_startup_carrier(t, c, &ends);
+	rc = eng_startup_carrier(t, c, &ends, user);
 	if (rc == 0)
 		k = carrier_create(t, c, &ends, true, &rc);
 	if (rc == -ENOKEY)

@@ -457,8 +457,8 @@ bool eng_falcon_hosts_poll(struct eng_transport *t, uint64_t now);
 
 /* ---- falcon_carrier.c ---- */
 
-/* Opens a carrier to the host. Returns 0 or -errno. */
-int eng_falcon_carrier_open(struct eng_transport *t, struct eng_falcon_host *h);
+/* Opens a carrier to the host, for which the user pays until it is ready. Returns 0 or -errno. */
+int eng_falcon_carrier_open(struct eng_transport *t, struct eng_falcon_host *h, uint16_t user);
 /* Prepares the passive end of a carrier: c->part. Returns 0 or -errno. */
 int eng_falcon_carrier_listen(struct eng_transport *t, struct eng_conn *c);
 /* Sends the first message of an active carrier. */

@@ -22,6 +22,7 @@
 #define SWEEP_TURN  64             /* connections of a host that a turn visits */
 #define TRIES_MOST  16             /* carriers that are opened at once for a stage of the peer */
 #define RESETS_MOST 3              /* carriers that the peer resets before they are ready */
+#define PAYERS_TURN 64             /* exchanges that a turn asks to pay for a carrier */
 #define RETRY_NS    500000000ull   /* from a carrier that could not be opened to the next one */
 #define FEW_NS      10000000000ull /* for so long after these tries, requests use what there is */
 
@@ -122,6 +123,8 @@ eng_falcon_host_up(struct eng_transport *t, struct eng_falcon_carrier *k)
 	struct eng_falcon_host *h = k->host;
 
 	k->up = true;
+	if (k->ours) /* all users of the host share it */
+		(void)eng_conn_charge(t, k->c, SK_USER_INSTANCE);
 	if (h->lost_at != SK_NEVER && h->nlive > 0)
 		host_sweep(f, h, ENG_FALCON_CHECK);
 	h->lost_at = SK_NEVER;
@@ -295,18 +298,57 @@ tries_most(const struct eng_falcon_host *h)
 	return TRIES_MOST * stages;
 }
 
+/* Sets *user to the user that pays for a carrier until it is ready: of the first exchange that
+ * needs it and whose user may have one more connection. Requests of other users before it fail.
+ * Returns false when there is none. */
+static bool
+host_payer(struct eng_transport *t, struct eng_falcon_host *h, uint16_t *user)
+{
+	const struct eng_falcon_sender *first = TAILQ_FIRST(&h->parked);
+	struct eng_falcon_sender *s = TAILQ_FIRST(&h->parked);
+	bool failed = false;
+
+	for (unsigned i = 0; i < PAYERS_TURN && s != NULL && (i == 0 || s != first); i++) {
+		*user = s->user;
+		if (sk_share_check(&t->conn_share, *user, 1) == SK_SHARE_OK)
+			return true;
+		if (!s->orphan && rofx_begins(s->x)) {
+			sk_count(t->counters, ENG_CONN_SHARE);
+			eng_falcon_fail(t, SK_CONTAINER(s, struct eng_falcon_conn, out)->c,
+				ROFX_NO_RESOURCE, -ENOBUFS);
+			failed = true;
+		}
+		TAILQ_REMOVE(&h->parked, s, next);
+		TAILQ_INSERT_TAIL(&h->parked, s, next);
+		s = TAILQ_FIRST(&h->parked);
+	}
+	if (s == NULL && h->nlive > 0) {
+		*user = TAILQ_FIRST(&h->live)->out.user;
+		return sk_share_check(&t->conn_share, *user, 1) == SK_SHARE_OK;
+	}
+	if (failed) /* those behind them are next */
+		eng_falcon_host_wake(eng_falcon_of(t), h);
+	return false;
+}
+
 /* A carrier that belongs to another stage of the peer than the one that a frame needs causes a
  * further one. */
 static void
 falcon_host_open(struct eng_transport *t, struct eng_falcon_host *h)
 {
+	uint16_t user;
 	int rc;
 
+	if (!host_payer(t, h, &user)) {
+		if (!h->in_turn)
+			h->retry_at = t->now + RETRY_NS;
+		return;
+	}
 	if (h->tries++ >= tries_most(h)) {
 		host_settle_for_less(t, h);
 		return;
 	}
-	rc = eng_falcon_carrier_open(t, h);
+	rc = eng_falcon_carrier_open(t, h, user);
 	if (rc < 0 && host_has_carrier(h, true))
 		eng_falcon_host_wake(eng_falcon_of(t), h); /* for the next try */
 	else if (rc < 0)
