@@ -216,6 +216,9 @@ void rofx_carrier_destroy(struct rofx_carrier *k);
 /* Processes received bytes. Returns `len`, or -reason: then the carrier has failed, and the caller
  * closes it once rofx_carrier_output() is empty. */
 int rofx_carrier_input(struct rofx_carrier *k, uint64_t now, const uint8_t *data, size_t len);
+/* Returns how often TLS has returned less than a frame lacked: the peer has put frames into several
+ * records, each of which costs a decryption. The number wraps. */
+uint32_t rofx_carrier_parts(const struct rofx_carrier *k);
 /* Returns whether the next rofx_carrier_input(), or the first rofx_carrier_output() of an
  * initiator, may compute with public keys, which takes 50 us to some ms. */
 bool rofx_carrier_handshakes(const struct rofx_carrier *k);

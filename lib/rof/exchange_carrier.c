@@ -232,6 +232,7 @@ carrier_gather(struct rofx_carrier *k, struct source *s, size_t want)
 
 		if (s->link != NULL) {
 			n = rofx_link_read(s->link, k->frame + k->frame_have, room);
+			k->parts += n > 0 && (size_t)n < room;
 		} else {
 			n = (int)carrier_copy(k->frame + k->frame_have, room, s->data, s->len);
 			s->data += n;
@@ -436,6 +437,12 @@ rofx_carrier_destroy(struct rofx_carrier *k)
 }
 
 /* ---- Inspection ---- */
+
+uint32_t
+rofx_carrier_parts(const struct rofx_carrier *k)
+{
+	return k->parts;
+}
 
 bool
 rofx_carrier_handshakes(const struct rofx_carrier *k)

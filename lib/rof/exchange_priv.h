@@ -238,6 +238,7 @@ struct rofx_carrier {
 	/* Bytes of it that were taken; ROFX_OPENING_LEN, too, before the opening exists. */
 	uint8_t opening_at;
 	uint16_t frame_have, out_at, out_len;
+	uint32_t parts; /* rofx_carrier_parts() */
 	uint8_t *frame; /* [ROFX_FRAME_MAX] */
 	uint8_t *out;   /* [ROFX_CARRIER_OUT] */
 };

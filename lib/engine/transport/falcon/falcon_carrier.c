@@ -15,6 +15,7 @@
  * those. Beyond it the oldest one ends. A peer reports the number of its stages on each carrier. */
 #define PASSIVE_LEAST 16
 #define QUEUE         32768 /* bytes in TCP's queue beyond which frames wait in their exchanges */
+#define PIECE         256   /* bytes in clear or in TLS between two looks at a turn's frames */
 #define CLOSE_NS      10000000000ull /* from this side's FIN to that of the peer */
 #define ALARM_NS      1000000000ull  /* between two warnings about a peer's version */
 
@@ -329,6 +330,34 @@ carrier_advance(struct eng_transport *t, struct eng_falcon_carrier *k)
 	carrier_arm(t, k);
 }
 
+/* Processes the first bytes of k->rest, and charges the turn: for the frames in them, for the
+ * records of TLS that had a part of one, and for one at least, since records may be empty. Returns
+ * whether the carrier goes on. */
+static bool
+carrier_piece(struct eng_transport *t, struct eng_falcon_carrier *k, bool over)
+{
+	struct eng_falcon *f = eng_falcon_of(t);
+	struct tcp_slice *s = k->rest;
+	uint32_t parts = rofx_carrier_parts(k->k), frames = f->nframes;
+	uint32_t len = over || rofx_carrier_handshakes(k->k) ? s->len : SK_MIN(s->len, PIECE);
+
+	if (k->c->tcp != NULL)
+		tcp_consumed(k->c->tcp, len);
+	if (!over) {
+		over = rofx_carrier_input(k->k, t->now, s->data, len) < 0;
+		f->nframes += rofx_carrier_parts(k->k) - parts;
+		f->nframes += f->nframes == frames;
+	}
+	s->data += len;
+	s->len -= len;
+	if (s->len == 0) {
+		k->rest = s->next;
+		s->next = NULL;
+		eng_slice_free(s);
+	}
+	return !over;
+}
+
 /* Processes k->rest as far as this turn's frames go; in a turn of TLS, at least until the handshake
  * is over. Once this side has given the carrier up, it ignores the rest of the stream, but takes
  * it: lib/tcp keeps a connection until its owner has all bytes. */
@@ -339,16 +368,8 @@ carrier_take(struct eng_transport *t, struct eng_falcon_carrier *k)
 	bool over = k->c->pending & ECONN_P_ABORT;
 
 	while (k->rest != NULL &&
-		(over || rofx_carrier_handshakes(k->k) || eng_falcon_frames_left(f))) {
-		struct tcp_slice *s = k->rest;
-
-		k->rest = s->next;
-		s->next = NULL;
-		if (k->c->tcp != NULL)
-			tcp_consumed(k->c->tcp, s->len);
-		over = over || rofx_carrier_input(k->k, t->now, s->data, s->len) < 0;
-		eng_slice_free(s);
-	}
+		(over || rofx_carrier_handshakes(k->k) || eng_falcon_frames_left(f)))
+		over = !carrier_piece(t, k, over);
 	if (k->rest != NULL)
 		TAILQ_INSERT_TAIL(&f->behind, k, later);
 	if (!(k->c->pending & ECONN_P_ABORT))

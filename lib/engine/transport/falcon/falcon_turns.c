@@ -10,7 +10,8 @@
  *
  * Turns of frames. A frame has as few as 12 bytes, so a segment has many, and a full receive window
  * has a hundred thousand. In a turn of the stage, all carriers together process FRAMES_TURN frames,
- * and the rest of the segment in which that number is reached; bytes beyond them wait.
+ * and what else is in the 256 bytes or the record of TLS that reach the number; other bytes wait. A
+ * record costs as much as a frame, and may have one byte of it or none: records count, too.
  */
 #include "../../../base/mem.h"
 #include "falcon_priv.h"
