@@ -192,8 +192,8 @@ bool rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p);
 /* Processes a delivery of Falcon; takes d->buf, which may be a chain (fa_buf.next): deliveries of
  * this type with consecutive RSNs from d->rsn on. Placement, completions and verdicts are done on
  * return, unless pages of the client's memory are missing (rof_pages()). Returns true when rof_tx()
- * of a QP that waited has work now (rof_chan_wake() names datagram QPs), or when messages wait for
- * rof_chan_tx(). */
+ * of a QP that waited has work now (rof_chan_wake() and rof_chan_wakes() for datagram QPs), or when
+ * messages wait for rof_chan_tx(). */
 bool rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d);
 /* Passes pending messages to the transport stage. Returns false when the ring is full: the caller
  * must call again. rof_tx() of a reliable QP includes it. */
@@ -202,9 +202,14 @@ bool rof_chan_tx(struct rof_chan *c);
  * 40 bytes before its payload. Returns its QP, or NULL when there is none. */
 struct rof_qp *rof_rx_passed(
 	struct rof_stage *st, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN]);
-/* Returns the datagram QP that has waited longest for this channel, or NULL when none waits. The
- * caller must take all of them before any rof_tx(), which may make one wait again. */
+/* Returns a datagram QP for which rof_tx() has work: each one that can continue because a datagram
+ * of its own has ended; then, in turn, as many of those that wait for room as rof_chan_wakes() or
+ * rof_chan_lose() have permitted. NULL: there is no further one. */
 struct rof_qp *rof_chan_wake(struct rof_chan *c);
+/* Permits rof_chan_wake() to return as many QPs that wait for room as the channel has room for
+ * datagrams, but at most `most`. Returns that number. If it is not 0, the caller must call again
+ * later, since a QP may not use its room. */
+uint32_t rof_chan_wakes(struct rof_chan *c, uint32_t most);
 
 /* ---- QPs ---- */
 

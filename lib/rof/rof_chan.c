@@ -84,6 +84,7 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	c->credits = p->credits;
 	c->txn_base = c->txn_next = p->tx_rsn;
 	c->sn = c->sn_next = 1; /* 8.2 */
+	TAILQ_INIT(&c->ready);
 	TAILQ_INIT(&c->waiting);
 	rof_users(st, 1);
 	return c;
@@ -94,6 +95,7 @@ rof_chan_lose(struct rof_chan *c)
 {
 	for (; c->txn_base != c->txn_next; c->txn_base++)
 		rof_txn_lost(c, &c->txns[c->txn_base & (c->txn_cap - 1)]);
+	c->wakes = UINT32_MAX;
 }
 
 void
@@ -182,20 +184,44 @@ rof_chan_tx(struct rof_chan *c)
 
 /* ---- Datagram QPs that wait for room ---- */
 
-void
-rof_chan_wait(struct rof_chan *c, struct rof_qp *q)
+static void
+chan_list(struct rof_chan *c, struct rof_qp *q, bool ready)
 {
 	if (q->waits_for != NULL)
 		return;
 	q->waits_for = c;
-	TAILQ_INSERT_TAIL(&c->waiting, q, of_waiting);
+	q->is_ready = ready;
+	TAILQ_INSERT_TAIL(ready ? &c->ready : &c->waiting, q, of_waiting);
+}
+
+void
+rof_chan_wait(struct rof_chan *c, struct rof_qp *q)
+{
+	chan_list(c, q, false);
+}
+
+void
+rof_chan_ready(struct rof_chan *c, struct rof_qp *q)
+{
+	chan_list(c, q, true);
+}
+
+uint32_t
+rof_chan_wakes(struct rof_chan *c, uint32_t most)
+{
+	if (TAILQ_EMPTY(&c->waiting))
+		return 0;
+	c->wakes = SK_MIN(most, c->txn_cap - (c->txn_next - c->txn_base));
+	return c->wakes;
 }
 
 struct rof_qp *
 rof_chan_wake(struct rof_chan *c)
 {
-	struct rof_qp *q = TAILQ_FIRST(&c->waiting);
+	struct rof_qp *q = TAILQ_FIRST(&c->ready);
 
+	if (q == NULL && c->wakes > 0 && (q = TAILQ_FIRST(&c->waiting)) != NULL)
+		c->wakes--;
 	if (q != NULL)
 		rof_chan_unwait(q);
 	return q;
@@ -204,9 +230,11 @@ rof_chan_wake(struct rof_chan *c)
 void
 rof_chan_unwait(struct rof_qp *q)
 {
-	if (q->waits_for == NULL)
+	struct rof_chan *c = q->waits_for;
+
+	if (c == NULL)
 		return;
-	TAILQ_REMOVE(&q->waits_for->waiting, q, of_waiting);
+	TAILQ_REMOVE(q->is_ready ? &c->ready : &c->waiting, q, of_waiting);
 	q->waits_for = NULL;
 }
 
@@ -242,7 +270,7 @@ rof_txn_lost(struct rof_chan *c, struct rof_txn *t)
 	rof_count(c->st, ROF_UD_LOST);
 	rof_req_progress(q, t->req, RD_SUCCESS, 0);
 	if (q->blocked)
-		rof_chan_wait(c, q);
+		rof_chan_ready(c, q);
 }
 
 bool

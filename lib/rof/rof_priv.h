@@ -147,8 +147,11 @@ struct rof_chan {
 	uint32_t hold; /* datagrams that may wait for the connection */
 	/* sequence numbers that have arrived from sn_next on, modulo the window */
 	uint64_t sn_map[ROF_SN_WINDOW / 64];
-	struct rof_parked *parked;    /* pulls that wait for those before them, by number */
-	TAILQ_HEAD(, rof_qp) waiting; /* datagram QPs that wait for room */
+	struct rof_parked *parked; /* pulls that wait for those before them, by number */
+	/* Datagram QPs that rof_chan_wake() returns: those that can continue, and those that wait
+	 * for room, of which it returns the next `wakes`. */
+	TAILQ_HEAD(rof_qps, rof_qp) ready, waiting;
+	uint32_t wakes;
 };
 
 /* A receive that messages fill. */
@@ -197,7 +200,9 @@ struct rof_qp {
 	uint32_t qkey;
 	int error;
 	struct rof_chan *waits_for;
-	TAILQ_ENTRY(rof_qp) of_waiting; /* in waits_for->waiting, unless waits_for is NULL */
+	bool is_ready; /* in waits_for->ready */
+	/* In a list of waits_for, unless that is NULL. */
+	TAILQ_ENTRY(rof_qp) of_waiting;
 	/* Datagrams that wait for pages of the client's memory, and the place to append the next
 	 * one. */
 	struct rof_late *late, **late_end;
@@ -294,8 +299,10 @@ rof_chan_rebase(struct rof_chan *c)
 /* Detaches all transactions from `q`, on every channel: deliveries for them are dropped. It visits
  * only the channel of a reliable QP, and only the outstanding datagrams of a datagram QP. */
 void rof_forget(struct rof_qp *q);
-/* Makes rof_chan_wake() return `q`, a datagram QP. */
+/* Make rof_chan_wake() return `q`, a datagram QP: when there is room, or now, since a datagram of
+ * its own has ended. No effect on one that is to be returned already. */
 void rof_chan_wait(struct rof_chan *c, struct rof_qp *q);
+void rof_chan_ready(struct rof_chan *c, struct rof_qp *q);
 void rof_users(struct rof_stage *st, int change);
 /* Ends the wait of `q` for a channel. */
 void rof_chan_unwait(struct rof_qp *q);

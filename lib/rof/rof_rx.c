@@ -496,7 +496,8 @@ rof_rx_kicks(const struct rof_chan *c)
 		return true;
 	if (c->rc != NULL)
 		return c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN;
-	return !TAILQ_EMPTY(&c->waiting);
+	return !TAILQ_EMPTY(&c->ready) ||
+	       (!TAILQ_EMPTY(&c->waiting) && c->txn_next - c->txn_base < c->txn_cap);
 }
 
 /* ---- Fast paths ---- */

@@ -91,7 +91,7 @@ ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status
 	}
 	rof_req_progress(q, req, status, vendor);
 	if (q->transport == ROF_UD && q->blocked)
-		rof_chan_wait(c, q);
+		rof_chan_ready(c, q);
 }
 
 /* Ends the pushes of a run that are the oldest transactions of the channel's QP. Returns their

@@ -23,6 +23,7 @@
 #define PASSED_MOST 1024
 #define PASSED_PART 4
 #define PASSED_TURN 256 /* datagrams in a turn */
+#define WAKE_TURN   16  /* QPs that wait for room on a channel and are activated in a visit */
 
 #define GRH_IP4     20 /* offset of an IPv4 header in the 40 bytes */
 #define GRH_IP4_LEN 20
@@ -242,7 +243,7 @@ eng_passed_poll(struct eng_stage *s)
 
 /* ---- Host connections ---- */
 
-/* Activates the QPs that waited for a channel. */
+/* Activates the QPs that waited for a channel, and can continue. */
 static void
 chan_wake(struct eng_stage *s, struct rof_chan *c)
 {
@@ -355,10 +356,14 @@ host_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 	chan_wake(s, qp->chan);
 }
 
+/* Activates some of the QPs that wait for room, while there is any. */
 static bool
 host_run(struct eng_stage *s, struct eng_qp *qp)
 {
-	return !rof_chan_tx(qp->chan);
+	bool more = rof_chan_wakes(qp->chan, WAKE_TURN) > 0;
+
+	chan_wake(s, qp->chan);
+	return !rof_chan_tx(qp->chan) || more;
 }
 
 static void

@@ -189,8 +189,10 @@ many_mbufs(struct eng_config *cfg, int node)
 	cfg->limits.tx_mbufs = 4096;
 }
 
-/* More datagrams than a channel has room for are under way when the peer leaves. */
-Test(engine_falcon_ud_ends, qps_that_wait_for_a_full_channel_continue_when_its_connection_ends)
+/* Posts more datagrams than a channel has room for, while the peer answers nothing. Returns the CQ
+ * of their completions. */
+static struct saker_cq *
+fill_channel(void)
 {
 	struct saker_qp *qp[5];
 	struct saker_ah *ah;
@@ -214,8 +216,25 @@ Test(engine_falcon_ud_ends, qps_that_wait_for_a_full_channel_continue_when_its_c
 	}
 	frig_turns(50);
 	cr_assert_not_null(stage_qp(qp[4])->rof->waits_for);
+	return n.cq;
+}
+
+Test(engine_falcon_ud_ends, qps_that_wait_for_a_full_channel_continue_when_its_connection_ends)
+{
+	struct saker_cq *cq = fill_channel();
+
 	frig_kill(1);
 	frig.silent = false;
-	cr_assert_eq(complete_in(n.cq, 5 * LONG), 0);
+	cr_assert_eq(complete_in(cq, 5 * LONG), 0);
+	frig_stop();
+}
+
+Test(engine_falcon_ud_ends, qps_that_wait_for_a_full_channel_continue_as_it_has_room)
+{
+	struct saker_cq *cq = fill_channel();
+
+	frig.silent = false;
+	cr_assert_eq(complete_in(cq, 5 * LONG), 0);
+	cr_assert_eq(frig_count(0, "rof", "ROF_UD_LOST"), 0);
 	frig_stop();
 }

@@ -304,17 +304,42 @@ Test(rof_ud, a_full_channel_wakes_in_turn)
 		post(q, q, 0, 8);
 		cr_assert_eq(rof_tx(qp[q], 0, 1), ROF_TX_BLOCKED);
 	}
-	done(chan[0], SCRIPT_RSN, FA_DONE);
-	for (unsigned q = 1; q < 4; q++)
-		cr_assert_eq(rof_chan_wake(chan[0]), qp[q], "the first that waited is the first");
+	cr_assert_eq(rof_chan_wakes(chan[0], 16), 0);
 	cr_assert_null(rof_chan_wake(chan[0]));
+	done(chan[0], SCRIPT_RSN, FA_DONE);
+	cr_assert_eq(rof_chan_wakes(chan[0], 16), 1);
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[1], "the first that waited is the first");
+	cr_assert_null(rof_chan_wake(chan[0]), "there is no room for another one");
+	cr_assert_eq(rof_chan_wakes(chan[0], 16), 1, "QP 1 has not used it yet");
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[2]);
 	cr_assert_eq(rof_tx(qp[2], 0, 1), ROF_TX_MORE);
 	cr_assert_eq(rof_tx(qp[1], 0, 1), ROF_TX_BLOCKED, "another one was faster");
-	cr_assert_eq(rof_tx(qp[3], 0, 1), ROF_TX_BLOCKED);
-	rof_disconnect(qp[1]);
 	done(chan[0], SCRIPT_RSN + 1, FA_DONE);
-	cr_assert_eq(rof_chan_wake(chan[0]), qp[3], "who has gone waits no more");
+	done(chan[0], SCRIPT_RSN + 2, FA_DONE);
+	rof_disconnect(qp[3]);
+	cr_assert_eq(rof_chan_wakes(chan[0], 1), 1);
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[1], "a QP that has gone waits no more");
 	cr_assert_null(rof_chan_wake(chan[0]));
+	stop();
+}
+
+/* A peer decides how many datagrams arrive. They free nothing that QPs wait for. */
+Test(rof_ud, a_datagram_that_arrives_wakes_no_qp_that_waits_for_room)
+{
+	struct fa_delivery d = {.type = FA_COMPLETION, .rsn = SCRIPT_RSN + 1};
+
+	start(ROF_TXNS_MAX);
+	for (unsigned n = 0; n < ROF_TXNS_MAX; n += 128) {
+		for (unsigned i = 0; i < 128; i++)
+			script_post(&s, RD_SEND, 0, 0, 8)->ah = 0;
+		rof_tx(qp[0], 0, 128);
+	}
+	post(1, 1, 0, 8);
+	cr_assert_eq(rof_tx(qp[1], 0, 1), ROF_TX_BLOCKED);
+	cr_assert_not(rof_rx_kicks(chan[0]), "rof_rx() of a push returns this");
+	cr_assert_not(rof_rx(chan[0], 0, &d), "the oldest one is outstanding");
+	d.rsn = SCRIPT_RSN;
+	cr_assert(rof_rx(chan[0], 0, &d));
 	stop();
 }
 
@@ -330,6 +355,7 @@ Test(rof_ud, a_qp_that_ends_visits_no_others_that_wait)
 	TAILQ_NEXT(qp[1], of_waiting) = NULL;
 	rof_disconnect(qp[3]);
 	TAILQ_NEXT(qp[1], of_waiting) = next;
+	rof_chan_lose(chan[0]);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(rof_chan_wake(chan[0]), qp[i]);
 	cr_assert_null(rof_chan_wake(chan[0]));
@@ -461,8 +487,8 @@ Test(rof_ud, a_channel_that_is_lost_names_the_qps_that_can_continue)
 	rof_chan_wait(chan[0], qp[1]);
 	rof_chan_lose(chan[0]);
 	cr_assert_eq(s.st.counters[ROF_UD_LOST], 1 + ROF_REQS_MIN / 2);
-	cr_assert_eq(rof_chan_wake(chan[0]), qp[1]);
 	cr_assert_eq(rof_chan_wake(chan[0]), qp[0]);
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[1]);
 	cr_assert_null(rof_chan_wake(chan[0]));
 	rof_chan_destroy(chan[0]);
 	chan[0] = NULL;
