@@ -7,12 +7,12 @@
  * on; a program that only polls has no such thread.
  */
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../../lib/base/thread.h"
 #include "events_priv.h"
 #include "process_priv.h"
 #include "verbs_priv.h"
@@ -134,21 +134,16 @@ dispatch_run(void *arg)
 	return NULL;
 }
 
-/* Starts the thread with all signals blocked: the program's own threads handle its signals. */
 static int
 thread_begin(struct vb_attachment *a)
 {
-	sigset_t all, old;
 	int rc;
 
 	a->stop = eventfd(0, EFD_CLOEXEC);
 	if (a->stop < 0)
 		return errno;
 	vb_attachment_hold(a);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&a->thread, NULL, dispatch_run, a);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = sk_thread_start(&a->thread, dispatch_run, a);
 	if (rc != 0) {
 		close(a->stop);
 		vb_attachment_release(a);

@@ -6,7 +6,6 @@
  * end of the process exit(3) waits for these.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../../lib/base/thread.h"
 #include "rs_priv.h"
 
 #define EXIT_SECONDS 30 /* the longest wait for what was written before exit(3) */
@@ -256,7 +256,6 @@ thread_at_exit(void)
 static int
 thread_begin_run(void)
 {
-	sigset_t all, old;
 	int err = 0;
 
 	t.epoll = vb_rs_high(epoll_create1(EPOLL_CLOEXEC));
@@ -270,10 +269,7 @@ thread_begin_run(void)
 		err = thread_watch(t.wake, &t.wake);
 	if (err != 0)
 		return err;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&t.thread, NULL, thread_run, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = sk_thread_start(&t.thread, thread_run, NULL);
 	if (err != 0)
 		return vb_fail(err, "cannot start the thread of the sockets: %s", strerror(err));
 	pthread_setname_np(t.thread, "saker-sockets");

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../base/thread.h"
 #include "bar_priv.h"
 
 #define MS         1000000ll /* ns */
@@ -196,17 +196,11 @@ cl_bar_watch(struct cl_bar *b)
 	__atomic_store_n(&b->watched, true, __ATOMIC_RELEASE);
 }
 
-/* Starts the heartbeat's thread with all signals blocked: they are for the program's threads. */
 static int
 beat_start(struct cl_bar *b)
 {
-	sigset_t all, before;
-	int rc;
+	int rc = sk_thread_start(&b->thread, beat_main, b);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&b->thread, NULL, beat_main, b);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	b->beating = rc == 0;
 	return rc == 0 ? 0
 		       : cl_fail(-rc, "the heartbeat's thread cannot be started: %s", strerror(rc));

@@ -14,6 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../../../lib/base/thread.h"
 #include "../../../lib/move/move_priv.h"
 
 #define PAGE     4096ul
@@ -414,6 +415,38 @@ Test(move_segv, a_handler_on_top_that_chains_reaches_the_guard)
 {
 	cr_assert_eq(signal_of(moved), -1);
 	cr_assert_gt(runs[1], 0);
+}
+
+static void *
+store(void *arg)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+		(*(volatile uint8_t *)arg)++;
+	return NULL;
+}
+
+static void
+library_writes(void)
+{
+	pthread_t thread;
+
+	page = map_page();
+	if (sk_thread_start(&thread, store, page) != 0)
+		_exit(1);
+	for (int i = 0; i < MANY; i++) {
+		if (mv_guard_begin(MV_GUARD_SIGNAL, (uintptr_t)page, PAGE, PROT_READ | PROT_WRITE,
+			    false) != 0)
+			_exit(1);
+		sched_yield();
+		mv_guard_undo(MV_GUARD_SIGNAL, (uintptr_t)page, PAGE, PROT_READ | PROT_WRITE);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
+Test(move_segv, a_thread_of_a_library_waits_as_those_of_the_program)
+{
+	cr_assert_eq(signal_of(library_writes), -1);
 }
 
 static void

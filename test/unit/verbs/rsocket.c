@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <endian.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,48 @@ static uint8_t
 pattern(size_t i)
 {
 	return (uint8_t)(i * 2654435761u >> 11);
+}
+
+/* ---- The thread ---- */
+
+/* Returns the set of signals, a mask, that a thread of this process blocks. 0: there is none of
+ * that name. */
+static uint64_t
+blocked_in(const char *name)
+{
+	char path[300], line[256];
+	DIR *dir = opendir("/proc/self/task");
+	uint64_t mask = 0, n;
+	struct dirent *e;
+
+	while ((e = readdir(dir)) != NULL) {
+		bool is = false;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+		f = fopen(path, "re");
+		while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+			if (strncmp(line, "Name:", 5) == 0)
+				is = strstr(line, name) != NULL;
+			if (is && sscanf(line, "SigBlk: %lx", &n) == 1)
+				mask = n;
+		}
+		if (f != NULL)
+			fclose(f);
+	}
+	closedir(dir);
+	return mask;
+}
+
+Test(rsocket, the_thread_takes_faults_and_no_other_signals)
+{
+	uint64_t mask;
+
+	connected();
+	mask = blocked_in("saker-sockets");
+	cr_assert_neq(mask & 1ull << (SIGALRM - 1), 0);
+	cr_assert_eq(mask & 1ull << (SIGSEGV - 1), 0, "a page that moves would end the process");
+	cr_assert_eq(mask & 1ull << (SIGBUS - 1), 0);
 }
 
 /* ---- The stream ---- */
