@@ -12,6 +12,9 @@
  * So the guard covers only pages that one registration covers as a whole, and only a process that
  * may use userfaultfd in full has it. The engine can write at any time.
  *
+ * Pages in a device's memory (struct mv_device) are copied by the child, as the first thing that it
+ * does. Until then it writes to its stack only: anything else may lie on such a page.
+ *
  * Then the child calls the function of mv_on_child(). libsaker's detaches it from all attachments
  * and closes their descriptors; otherwise the engine would not notice the end of the parent.
  *
@@ -20,6 +23,7 @@
  * after it, as handlers of others write to memory that may be on moved pages. vfork(2) and
  * posix_spawn(3) do not call handlers, and need none.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,10 +31,11 @@
 #include "move_priv.h"
 #include "sys_priv.h"
 
-/* A part of a window that a mapping shows, and that becomes the child's own memory. */
+/* A part of a window or of a device's memory that a mapping shows, and that becomes the child's own
+ * memory. */
 struct piece {
-	const struct mv_window *w;
-	uintptr_t at;
+	const struct mv_window *w; /* NULL: a device's memory, which is mapped at `from`, too */
+	uintptr_t at, from;
 	uint64_t off, len;
 	int prot;
 	bool waits;  /* the program's mapping is on the stage */
@@ -39,6 +44,7 @@ struct piece {
 
 static struct piece *pieces;
 static size_t npieces, cap;
+static LIST_HEAD(, mv_device) devices = LIST_HEAD_INITIALIZER(devices);
 static void (*on_child)(void);
 static uint64_t signals; /* mask of the thread that forks */
 
@@ -79,6 +85,45 @@ vma_pieces(const struct mv_window *w, const struct mv_vma *v)
 	}
 }
 
+/* Returns the device in whose memory `v` has pages that have moved, or NULL. The mapping of all of
+ * that memory, which an engine in the same process has as well, begins at offset 0, where no page
+ * moves to. */
+static const struct mv_device *
+vma_device(const struct mv_vma *v)
+{
+	const struct mv_device *d;
+	struct mv_vma all;
+
+	if (!v->shared || v->offset == 0)
+		return NULL;
+	LIST_FOREACH (d, &devices, next)
+		if (mv_maps_find(d->base, &all) && all.shared && all.ino == v->ino &&
+			all.dev == v->dev)
+			return d;
+	return NULL;
+}
+
+/* Lists the pieces of all mappings. */
+static void
+pieces_list(void)
+{
+	struct mv_vma v;
+	size_t at = 0;
+
+	while (mv_maps_next(&at, &v)) {
+		const struct mv_window *w = mv_vma_window(&v);
+		const struct mv_device *d = w == NULL ? vma_device(&v) : NULL;
+
+		if (w != NULL)
+			vma_pieces(w, &v);
+		if (d != NULL)
+			piece_add(&(struct piece){.at = v.start,
+				.from = d->base + v.offset,
+				.len = v.end - v.start,
+				.prot = v.prot});
+	}
+}
+
 /* ---- Guarding against other threads ---- */
 
 /* Calls `each` for the runs of pages with MV_WHOLE in all pieces. */
@@ -87,8 +132,8 @@ whole_runs(void (*each)(uintptr_t at, uint64_t len, int prot))
 {
 	for (size_t i = 0; i < npieces; i++) {
 		const struct piece *p = &pieces[i];
-		const uint32_t *page = &p->w->page[p->off / MV_PAGE];
-		uint64_t n = p->len / MV_PAGE, run;
+		const uint32_t *page = p->w != NULL ? &p->w->page[p->off / MV_PAGE] : NULL;
+		uint64_t n = page != NULL ? p->len / MV_PAGE : 0, run;
 
 		for (uint64_t k = 0; k < n; k += run) {
 			bool whole = (page[k] & MV_WHOLE) != 0;
@@ -119,29 +164,22 @@ let_in(uintptr_t at, uint64_t len, int prot)
 static void
 fork_before(void)
 {
-	struct mv_vma v;
-	size_t at = 0;
-
 	mv_lock();
 	/* A signal handler that writes to a guarded page would wait for this thread itself. */
 	mv_sys_signals_off(&signals);
 	npieces = 0;
 	mv_huge_fork();
-	if (mv_window_at(0) == NULL || mv_maps_load() < 0)
+	if ((mv_window_at(0) == NULL && LIST_EMPTY(&devices)) || mv_maps_load() < 0)
 		return;
-	while (mv_maps_next(&at, &v)) {
-		const struct mv_window *w = mv_vma_window(&v);
-
-		if (w != NULL)
-			vma_pieces(w, &v);
-	}
+	pieces_list();
 	if (mv_guard_full())
 		whole_runs(keep_out);
 	for (size_t i = 0; i < npieces; i++) {
 		struct piece *p = &pieces[i];
 		uint64_t known = 0;
 
-		p->filled = mv_stage_fill(p->w, p->off, p->len, p->waits, &known) == 0;
+		if (p->w != NULL)
+			p->filled = mv_stage_fill(p->w, p->off, p->len, p->waits, &known) == 0;
 	}
 }
 
@@ -153,6 +191,8 @@ in_parent(void)
 	for (size_t i = 0; i < npieces; i++) {
 		const struct piece *p = &pieces[i];
 
+		if (p->w == NULL)
+			continue;
 		if (p->waits)
 			mv_sys_madvise(p->w->stage + p->off, p->len, MADV_DONTNEED);
 		else
@@ -163,13 +203,29 @@ in_parent(void)
 	mv_unlock();
 }
 
+/* Returns the address of the child's copy of a piece, or -errno. */
+static long
+piece_copied(const struct piece *p)
+{
+	long copy;
+
+	if (p->w != NULL)
+		return p->filled ? (long)(p->w->stage + p->off) : -ENOMEM;
+	copy = mv_sys_mmap(0, p->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy >= 0)
+		mv_copy_bytes((void *)copy, (const void *)p->from, p->len);
+	return copy;
+}
+
+/* Writes to the stack only until the loop has ended. */
 static void
 in_child(void)
 {
 	for (size_t i = 0; i < npieces; i++) {
 		const struct piece *p = &pieces[i];
+		long copy = piece_copied(p);
 
-		if (p->filled && mv_sys_mremap(p->w->stage + p->off, p->len,
+		if (copy >= 0 && mv_sys_mremap((uintptr_t)copy, p->len,
 					 MREMAP_MAYMOVE | MREMAP_FIXED, p->at) >= 0)
 			mv_sys_mprotect(p->at, p->len, p->prot);
 		else /* the child must not write to the parent's memory */
@@ -207,5 +263,21 @@ mv_on_child(void (*fn)(void))
 {
 	mv_lock();
 	on_child = fn;
+	mv_unlock();
+}
+
+void
+mv_device_add(struct mv_device *d)
+{
+	mv_lock();
+	LIST_INSERT_HEAD(&devices, d, next);
+	mv_unlock();
+}
+
+void
+mv_device_remove(struct mv_device *d)
+{
+	mv_lock();
+	LIST_REMOVE(d, next);
 	mv_unlock();
 }

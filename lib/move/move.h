@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define MV_PAGE        4096ull
 #define MV_WINDOW      (4ull << 30) /* size and alignment of a window, bytes */
@@ -76,9 +77,19 @@ int mv_object_open(const void *addr, const struct mv_object *o, uint64_t *size);
  * consistent. */
 void mv_lock(void);
 void mv_unlock(void);
-/* Sets a function that a child of fork(2) calls, with the lock held, after the windows' pages have
- * become the child's private memory and the windows have been forgotten. */
+/* Sets a function that a child of fork(2) calls, with the lock held, after all pages that have
+ * moved have become the child's private memory and the windows have been forgotten. */
 void mv_on_child(void (*fn)(void));
+
+/* Memory of the caller to which pages move (mv_piece_in()), and which is mapped as a whole at
+ * `base`, from its offset 0 on. No page moves to offset 0. A child of fork(2) gets copies of the
+ * pages, with the content at the time of the copy, which may be later than the fork. */
+struct mv_device {
+	LIST_ENTRY(mv_device) next;
+	uintptr_t base;
+};
+void mv_device_add(struct mv_device *d);
+void mv_device_remove(struct mv_device *d);
 
 /* ---- Pieces: memory of the caller. All with the lock held ---- */
 

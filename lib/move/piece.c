@@ -15,13 +15,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Copies without a call of libc, because the guard forbids writes anywhere but to the stack. */
-static inline void
-piece_copy(void *to, const void *from, uint64_t len)
-{
-	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len) : : "memory");
-}
-
 int
 mv_piece_in(
 	const struct mv_vma *v, uintptr_t at, uint64_t len, uint8_t *there, int fd, uint64_t off)
@@ -38,7 +31,7 @@ mv_piece_in(
 		rc = mv_guard_begin(kind, at, len, v->prot, false);
 	if (rc < 0)
 		return (int)rc;
-	piece_copy(there, (const void *)at, len);
+	mv_copy_bytes(there, (const void *)at, len);
 	rc = mv_sys_mmap(at, len, v->prot, MAP_SHARED | MAP_FIXED, fd, off);
 	if (rc < 0) {
 		mv_guard_undo(kind, at, len, v->prot);
@@ -65,7 +58,7 @@ mv_piece_out(const struct mv_vma *v, uintptr_t at, uint64_t len, const uint8_t *
 		munmap(own, len);
 		return (int)rc;
 	}
-	piece_copy(own, there, len);
+	mv_copy_bytes(own, there, len);
 	mv_sys_mprotect((uintptr_t)own, len, v->prot);
 	rc = mv_sys_mremap((uintptr_t)own, len, MREMAP_MAYMOVE | MREMAP_FIXED, at);
 	if (rc < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System calls without libc. While pages of the program are protected, the thread that moves them
- * may write to its stack only. libc's wrappers write errno and the cancellation state, which may
- * lie on these pages; the thread would then wait for itself.
+ * System calls, and copying, without libc. While pages of the program are protected, the thread
+ * that moves them may write to its stack only. libc's wrappers write errno and the cancellation
+ * state, which may lie on these pages; the thread would then wait for itself.
  */
 #ifndef SAKER_MOVE_SYS_PRIV_H
 #define SAKER_MOVE_SYS_PRIV_H
@@ -70,6 +70,13 @@ static inline long
 mv_sys_ioctl(int fd, unsigned long request, void *arg)
 {
 	return mv_sys(SYS_ioctl, (uint64_t)fd, request, (uintptr_t)arg, 0, 0, 0);
+}
+
+/* Copies without a call of libc. */
+static inline void
+mv_copy_bytes(void *to, const void *from, uint64_t len)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len) : : "memory");
 }
 
 /* Blocks all signals. *old: the former mask, 8 bytes. */

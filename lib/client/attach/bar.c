@@ -60,6 +60,8 @@ map(struct cl_bar *b, const char *path)
 	b->size = (uint64_t)st.st_size;
 	b->ino = st.st_ino;
 	b->dir = p;
+	b->device.base = (uintptr_t)p;
+	mv_device_add(&b->device);
 	return 0;
 }
 
@@ -251,8 +253,10 @@ cl_bar_free(struct cl_bar *b)
 	cl_bar_pages_free(b->pages);
 	cl_bar_doorbell_free(b);
 	cl_bar_irq_free(b);
-	if (b->base != NULL)
+	if (b->base != NULL) {
+		mv_device_remove(&b->device);
 		munmap(b->base, b->size);
+	}
 	if (b->fd >= 0)
 		close(b->fd);
 	free(b);

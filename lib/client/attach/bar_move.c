@@ -127,7 +127,7 @@ run_in(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bool wri
 /* ---- Out ---- */
 
 /* Moves [from, to), whose place is `there`, back, except memory that the program has unmapped or
- * replaced meanwhile. `s` NULL: in a child of fork(2), where the place belongs to the parent. */
+ * replaced meanwhile. */
 static void
 run_out(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t *there)
 {
@@ -144,7 +144,7 @@ run_out(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t
 			all = mv_piece_out(&v, start, end - start, there + (start - from)) == 0;
 	}
 	/* A place that the program may still use is not freed. */
-	if (all && s != NULL)
+	if (all)
 		saker_free(s, there, to - from);
 }
 
@@ -276,17 +276,15 @@ cl_bar_move_out(struct saker *s, const void *addr, size_t len)
 	mv_unlock();
 }
 
-/* The child gets the content at the time of this call, which may be later than the fork. */
+/* The pages that had moved are the child's own by now. */
 void
 cl_bar_orphan(struct cl_bar *b)
 {
 	b->beating = false;
 	b->token = 0;
 	b->s->wake_register = NULL;
-	for (size_t i = 0; b->pages != NULL && i < b->pages->n; i++)
-		b->pages->page[i].held = 0;
 	if (b->pages != NULL)
-		bar_move_settle(NULL, b, 0, UINTPTR_MAX);
+		b->pages->n = 0;
 	cl_orphan_pages(b->base, b->size);
 	close(b->fd);
 	b->fd = -1;

@@ -27,6 +27,7 @@ struct cl_bar {
 	int irqd;                   /* the connection to saker-irqd, or -1 */
 	long quiet_ns;              /* time without an event */
 	struct cl_bar_pages *pages; /* pages of the program that have moved, or NULL */
+	struct mv_device device;    /* `base`, for a child of fork(2) */
 };
 
 /* bar_doorbell.c: maps the registers of the device whose memory is at `path`, if it has a doorbell,

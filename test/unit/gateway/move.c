@@ -202,3 +202,36 @@ Test(bar_move, a_child_has_pages_of_its_own)
 	prog_close(&here);
 	rig_end(&r);
 }
+
+/* What libsaker allocates for an attachment may lie on a page with a buffer of the program. */
+Test(bar_move, a_child_leaves_an_attachment_on_moved_pages_to_its_parent)
+{
+	struct saker_mr *mr;
+	struct prog here;
+	uint8_t *p;
+	int status;
+
+	rig_start(&r);
+	prog_open(&r, &here);
+	p = (uint8_t *)here.s;
+	cr_assert_eq(saker_mr_create(here.pd, p, 64, ACCESS, &mr), 0, "%s", saker_error());
+	cr_assert(is_moved(p));
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			bool good = !is_moved(p);
+
+			good = good && saker_mr_destroy(mr) == 0;
+			_exit(good ? 0 : 1);
+		}
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%#x", status);
+		cr_assert_not(saker_gone(here.s));
+		cr_assert(is_moved(p));
+	}
+	cr_assert_eq(saker_mr_destroy(mr), 0, "%s", saker_error());
+	cr_assert_not(is_moved(p));
+	prog_close(&here);
+	rig_end(&r);
+}
