@@ -18,6 +18,9 @@
  * Then the child calls the function of mv_on_child(). libsaker's detaches it from all attachments
  * and closes their descriptors; otherwise the engine would not notice the end of the parent.
  *
+ * A process without a free descriptor cannot read its mappings. Its child then closes one that the
+ * library keeps for this, and makes all copies itself.
+ *
  * The handlers are registered when the library is loaded, before those of all constructors without
  * a priority: they run last before the fork, when the locks of other libraries are taken, and first
  * after it, as handlers of others write to memory that may be on moved pages. vfork(2) and
@@ -25,6 +28,8 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -47,8 +52,26 @@ static size_t npieces, cap;
 static LIST_HEAD(, mv_device) devices = LIST_HEAD_INITIALIZER(devices);
 static void (*on_child)(void);
 static uint64_t signals; /* mask of the thread that forks */
+static bool listed;      /* the parent's `pieces` and huge pages are complete */
+/* A descriptor that the child closes to read its mappings when the process has no free one. */
+static int reserve = -1;
+
+void
+mv_fork_reserve(void)
+{
+	if (reserve < 0)
+		reserve = eventfd(0, EFD_CLOEXEC);
+}
 
 static void
+reserve_close(void)
+{
+	if (reserve >= 0)
+		close(reserve);
+	reserve = -1;
+}
+
+static bool
 piece_add(const struct piece *p)
 {
 	if (npieces == cap) {
@@ -56,7 +79,7 @@ piece_add(const struct piece *p)
 		struct piece *bigger = mv_own_map(more * sizeof(*p), PROT_READ | PROT_WRITE);
 
 		if (bigger == NULL)
-			return;
+			return false;
 		for (size_t i = 0; i < npieces; i++)
 			bigger[i] = pieces[i];
 		if (pieces != NULL)
@@ -65,10 +88,11 @@ piece_add(const struct piece *p)
 		cap = more;
 	}
 	pieces[npieces++] = *p;
+	return true;
 }
 
 /* Adds the pieces of `v`, divided where mappings on the stage begin. */
-static void
+static bool
 vma_pieces(const struct mv_window *w, const struct mv_vma *v)
 {
 	struct mv_vma s;
@@ -81,8 +105,10 @@ vma_pieces(const struct mv_window *w, const struct mv_vma *v)
 			if (s.end - (w->stage + p.off) < p.len)
 				p.len = s.end - (w->stage + p.off);
 		}
-		piece_add(&p);
+		if (!piece_add(&p))
+			return false;
 	}
+	return true;
 }
 
 /* Returns the device in whose memory `v` has pages that have moved, or NULL. The mapping of all of
@@ -103,24 +129,46 @@ vma_device(const struct mv_vma *v)
 	return NULL;
 }
 
-/* Lists the pieces of all mappings. */
-static void
+/* Lists the pieces of all mappings. Returns false when not all are listed, because there is no free
+ * descriptor or no memory. */
+static bool
 pieces_list(void)
 {
 	struct mv_vma v;
 	size_t at = 0;
+	bool all = true;
 
-	while (mv_maps_next(&at, &v)) {
+	npieces = 0;
+	if (mv_window_at(0) == NULL && LIST_EMPTY(&devices))
+		return true;
+	if (mv_maps_load() < 0)
+		return false;
+	while (all && mv_maps_next(&at, &v)) {
 		const struct mv_window *w = mv_vma_window(&v);
 		const struct mv_device *d = w == NULL ? vma_device(&v) : NULL;
 
 		if (w != NULL)
-			vma_pieces(w, &v);
+			all = vma_pieces(w, &v);
 		if (d != NULL)
-			piece_add(&(struct piece){.at = v.start,
+			all = piece_add(&(struct piece){.at = v.start,
 				.from = d->base + v.offset,
 				.len = v.end - v.start,
 				.prot = v.prot});
+	}
+	if (!all)
+		npieces = 0;
+	return all;
+}
+
+static void
+pieces_fill(void)
+{
+	for (size_t i = 0; i < npieces; i++) {
+		struct piece *p = &pieces[i];
+		uint64_t known = 0;
+
+		if (p->w != NULL)
+			p->filled = mv_stage_fill(p->w, p->off, p->len, p->waits, &known) == 0;
 	}
 }
 
@@ -168,19 +216,12 @@ fork_before(void)
 	/* A signal handler that writes to a guarded page would wait for this thread itself. */
 	mv_sys_signals_off(&signals);
 	npieces = 0;
-	mv_huge_fork();
-	if ((mv_window_at(0) == NULL && LIST_EMPTY(&devices)) || mv_maps_load() < 0)
+	listed = mv_huge_fork() && pieces_list();
+	if (!listed)
 		return;
-	pieces_list();
 	if (mv_guard_full())
 		whole_runs(keep_out);
-	for (size_t i = 0; i < npieces; i++) {
-		struct piece *p = &pieces[i];
-		uint64_t known = 0;
-
-		if (p->w != NULL)
-			p->filled = mv_stage_fill(p->w, p->off, p->len, p->waits, &known) == 0;
-	}
+	pieces_fill();
 }
 
 static void
@@ -217,10 +258,24 @@ piece_copied(const struct piece *p)
 	return copy;
 }
 
-/* Writes to the stack only until the loop has ended. */
+/* Lists and copies in the child what the parent could not list. The child has one thread, so the
+ * descriptor that it frees stays free. */
+static void
+list_again(void)
+{
+	mv_huge_in_parent();
+	reserve_close();
+	if (!mv_huge_fork() || !pieces_list())
+		abort(); /* the child must not write to the parent's memory */
+	pieces_fill();
+}
+
+/* Writes to the stack only until the loop has ended, if the parent has listed the pieces. */
 static void
 in_child(void)
 {
+	if (!listed)
+		list_again();
 	for (size_t i = 0; i < npieces; i++) {
 		const struct piece *p = &pieces[i];
 		long copy = piece_copied(p);
@@ -233,6 +288,7 @@ in_child(void)
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	}
 	npieces = 0;
+	reserve_close();
 	mv_huge_in_child();
 	mv_guard_forget();
 	mv_window_forget();
@@ -270,6 +326,7 @@ void
 mv_device_add(struct mv_device *d)
 {
 	mv_lock();
+	mv_fork_reserve();
 	LIST_INSERT_HEAD(&devices, d, next);
 	mv_unlock();
 }

@@ -151,6 +151,7 @@ mv_huge_share(const struct mv_vma *v)
 	int rc;
 
 	memfds_sweep();
+	mv_fork_reserve();
 	m = page > MV_PAGE && len % page == 0 ? memfd_make(len, page) : NULL;
 	if (m == NULL)
 		return mv_fail(-ENOMEM, "no memfd for the huge pages at %#llx: %s",
@@ -181,26 +182,31 @@ any_memfd(void)
 	return false;
 }
 
-void
+bool
 mv_huge_fork(void)
 {
 	struct mv_vma v;
 	size_t at = 0;
 
 	ncopies = 0;
-	if (!any_memfd() || mv_maps_load() < 0)
-		return;
-	while (mv_maps_next(&at, &v) && ncopies < COPIES) {
+	if (!any_memfd())
+		return true;
+	if (mv_maps_load() < 0)
+		return false;
+	while (mv_maps_next(&at, &v)) {
 		struct huge_copy *c = &copies[ncopies];
 
 		if (memfd_of_vma(&v) == NULL)
 			continue;
+		if (ncopies == COPIES)
+			return false;
 		*c = (struct huge_copy){.at = v.start, .len = v.end - v.start, .prot = v.prot};
 		c->copy = mv_own_map(c->len, PROT_READ | PROT_WRITE);
 		if (c->copy != NULL && (v.prot & PROT_READ) != 0)
 			memcpy(c->copy, (const void *)v.start, c->len);
 		ncopies++;
 	}
+	return true;
 }
 
 void

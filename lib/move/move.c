@@ -264,6 +264,7 @@ mv_in(const void *addr, size_t len, bool write)
 		return mv_fail(-EFAULT, "there is no memory of %zu bytes at %p", len, addr);
 	mv_lock();
 	mv_fork_watch();
+	mv_fork_reserve();
 	rc = move_check(from, to, write);
 	if (rc == 0) {
 		rc = pages_move(from, to);

@@ -75,8 +75,9 @@ bool mv_is_huge(const struct mv_vma *v);
  * same content. The mappings must be read again afterwards. Returns 0, or -errno with a
  * sentence. */
 int mv_huge_share(const struct mv_vma *v);
-/* fork(2): makes the child's copy of such memory; the parent drops it; the child maps it. */
-void mv_huge_fork(void);
+/* fork(2): makes the child's copy of such memory, or returns false when it cannot list all of it;
+ * the parent drops it; the child maps it. */
+bool mv_huge_fork(void);
 void mv_huge_in_parent(void);
 void mv_huge_in_child(void);
 
@@ -144,5 +145,8 @@ void mv_punch(const struct mv_window *w, uint64_t off, uint64_t len);
 
 /* Registers the handlers of fork(2) at its first call, which is that of a constructor. */
 void mv_fork_watch(void);
+/* Opens, unless it is open, the descriptor that a child of fork(2) may need. It is called before
+ * memory moves, with the lock held. */
+void mv_fork_reserve(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,4 +157,46 @@ Test(move_windows, a_child_has_its_own_pages_before_the_callers_function)
 	cr_assert_eq(children, 0, "the parent called the child's function");
 	check_content(mem);
 	mv_out(mem, LEN);
+}
+
+/* Opens descriptors until the process has no free one. Returns the last one. */
+static int
+open_all(void)
+{
+	const struct rlimit few = {.rlim_cur = 64, .rlim_max = 64};
+	int fd, last = -1;
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while ((fd = dup(0)) >= 0)
+		last = fd;
+	cr_assert_eq(errno, EMFILE);
+	cr_assert_geq(last, 0);
+	return last;
+}
+
+Test(move_windows, a_child_has_its_own_pages_when_the_process_has_no_free_descriptor)
+{
+	int last, status;
+	pid_t pid;
+
+	cr_assert_eq(mv_in(mem, LEN, true), 0, "%s", mv_error());
+	last = open_all();
+	for (int i = 0; i < 2; i++) {
+		pid = fork();
+		if (pid == 0) {
+			bool own;
+
+			close(last);
+			own = map_count(mem, LEN, MAP_IS_SHARED) == 0;
+			mem[0]++;
+			_exit(own && mem[0] == 1 ? 0 : 1);
+		}
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_assert_eq(status, 0, "%#x", status);
+	}
+	check_content(mem);
+	close(last);
+	cr_assert_eq(map_count(mem, LEN, MAP_IS_SHARED), 1);
+	mv_out(mem, LEN);
+	cr_assert_eq(map_count(mem, LEN, MAP_IS_SHARED), 0);
 }
