@@ -371,6 +371,8 @@ vb_rs_close(int fd)
 	bool last;
 	int rc;
 
+	if (vb_rs_foreign())
+		return (int)syscall(SYS_close, fd);
 	rs = vb_rs_leave(fd, &last);
 	if (rs == NULL)
 		return vb_rs_end(EBADF);
@@ -384,10 +386,13 @@ vb_rs_close(int fd)
 int
 vb_rs_give_away(int fd)
 {
-	struct vb_rs *rs = vb_rs_get(fd);
+	struct vb_rs *rs;
 	int err = 0;
 	bool last;
 
+	if (vb_rs_foreign())
+		return 0;
+	rs = vb_rs_get(fd);
 	if (rs == NULL)
 		return -1;
 	if (!vb_rs_raw(rs, fd, &err) && err == 0) {
@@ -416,9 +421,12 @@ rclose(int socket)
 int
 vb_rs_dup(int of, int fd)
 {
-	struct vb_rs *rs = vb_rs_get(of);
+	struct vb_rs *rs;
 	int err;
 
+	if (vb_rs_foreign())
+		return fd;
+	rs = vb_rs_get(of);
 	if (rs == NULL)
 		return -1;
 	err = vb_rs_enter(fd, rs);

@@ -151,12 +151,17 @@ vb_rs_end(int err)
 
 /* Returns the number of fork(2) calls between the first process and this one. */
 uint32_t vb_rs_epoch(void);
+/* Returns whether this is a child of vfork(2), which has descriptors of its own and shares the
+ * table with its parent: it must not change the table. */
+bool vb_rs_foreign(void);
 /* Creates a socket without a descriptor. NULL with errno. */
 struct vb_rs *vb_rs_new(int domain);
 /* Returns the socket of a descriptor with a reference, or NULL with EBADF. */
 struct vb_rs *vb_rs_get(int fd);
 /* Returns whether the descriptor is a socket of this library. Takes no lock. */
 bool vb_rs_known(int fd);
+/* Returns the first descriptor from `fd` on that is a socket of this library, or -1. */
+int vb_rs_next(int fd);
 void vb_rs_hold(struct vb_rs *rs);
 void vb_rs_put(struct vb_rs *rs);
 /* Makes `fd` a descriptor of the socket. Returns 0 or ENOMEM. */

@@ -13,6 +13,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_rs **pages[PAGES]; /* atomic; so are their entries */
 static LIST_HEAD(, vb_rs) sockets = LIST_HEAD_INITIALIZER(sockets);
 static uint32_t epoch;
+static pid_t owner; /* the process whose descriptors the table has */
+
+bool
+vb_rs_foreign(void)
+{
+	return owner != 0 && getpid() != owner;
+}
 
 uint32_t
 vb_rs_epoch(void)
@@ -37,6 +44,22 @@ vb_rs_known(int fd)
 	struct vb_rs **e = table_entry(fd);
 
 	return e != NULL && __atomic_load_n(e, __ATOMIC_RELAXED) != NULL;
+}
+
+int
+vb_rs_next(int fd)
+{
+	if (fd < 0)
+		fd = 0;
+	while (fd < PAGE_FDS * PAGES) {
+		if (table_entry(fd) == NULL)
+			fd += PAGE_FDS - fd % PAGE_FDS;
+		else if (vb_rs_known(fd))
+			return fd;
+		else
+			fd++;
+	}
+	return -1;
 }
 
 struct vb_rs *
@@ -231,6 +254,7 @@ table_fork_child(void)
 	struct vb_rs *rs;
 
 	__atomic_store_n(&epoch, epoch + 1, __ATOMIC_RELAXED);
+	owner = getpid();
 	pthread_mutex_init(&lock, NULL);
 	while ((rs = LIST_FIRST(&sockets)) != NULL) {
 		LIST_REMOVE(rs, next);
@@ -243,5 +267,6 @@ table_fork_child(void)
 __attribute__((constructor)) static void
 table_watch_forks(void)
 {
+	owner = getpid();
 	pthread_atfork(table_fork_prepare, table_fork_parent, table_fork_child);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls that close, duplicate and control descriptors. */
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -10,6 +12,31 @@ VB_EXPORT int
 close(int fd)
 {
 	return vb_rs_known(fd) ? vb_rs_close(fd) : vb_so_genuine()->close(fd);
+}
+
+/* Closes the sockets of this library among the descriptors from `first` to `last`. */
+static void
+so_close_from(unsigned first, unsigned last)
+{
+	int fd = first <= INT_MAX ? vb_rs_next((int)first) : -1;
+
+	for (; fd >= 0 && (unsigned)fd <= last; fd = vb_rs_next(fd + 1))
+		vb_rs_close(fd);
+}
+
+VB_EXPORT int
+close_range(unsigned first, unsigned last, int flags)
+{
+	if ((flags & CLOSE_RANGE_CLOEXEC) == 0 && first <= last)
+		so_close_from(first, last);
+	return vb_so_genuine()->close_range(first, last, flags);
+}
+
+VB_EXPORT void
+closefrom(int low)
+{
+	so_close_from(low > 0 ? (unsigned)low : 0, UINT_MAX);
+	vb_so_genuine()->closefrom(low);
 }
 
 /* Enters a new duplicate of a descriptor. Returns `fd`, or -1. */

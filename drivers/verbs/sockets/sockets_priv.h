@@ -40,6 +40,8 @@ struct so_genuine {
 	ssize_t (*writev)(int, const struct iovec *, int);
 	ssize_t (*sendfile)(int, int, off_t *, size_t);
 	int (*close)(int);
+	int (*close_range)(unsigned, unsigned, int);
+	void (*closefrom)(int);
 	int (*dup)(int);
 	int (*dup2)(int, int);
 	int (*dup3)(int, int, int);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "rsocket_fake.h"
@@ -628,6 +629,45 @@ Test(rsocket, a_child_that_only_closes_changes_nothing)
 	cr_assert_eq(rwrite(fds[1], "y", 1), 1);
 	cr_assert_eq(rread(fds[0], &c, 1), 1);
 	cr_assert_eq(c, 'y');
+}
+
+/* A child of vfork(2) has descriptors of its own, and its parent's memory. */
+Test(rsocket, what_a_child_of_vfork_does_to_descriptors_does_not_reach_the_table_of_its_parent)
+{
+	volatile int copy = -1;
+	int status;
+	pid_t child;
+	char c;
+
+	connected();
+	child = vfork();
+	if (child == 0) {
+		copy = (int)syscall(SYS_dup, fds[0]);
+		if (vb_rs_dup(fds[0], copy) != copy || rclose(fds[0]) != 0 || rclose(listener) != 0)
+			_exit(1);
+		_exit(fcntl(fds[0], F_GETFD) == -1 && fcntl(copy, F_GETFD) != -1 ? 0 : 2);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	cr_assert_not(vb_rs_known(copy));
+	cr_assert(vb_rs_known(listener));
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	cr_assert_eq(rread(fds[1], &c, 1), 1);
+}
+
+Test(rsocket, the_next_socket_of_the_library_is_found)
+{
+	const int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int far;
+
+	connected();
+	far = rfcntl(fds[1], F_DUPFD, 3000);
+	cr_assert_eq(vb_rs_next(-1), listener);
+	cr_assert_eq(vb_rs_next(low), listener);
+	cr_assert_eq(vb_rs_next(listener + 1), fds[0]);
+	cr_assert_eq(vb_rs_next(fds[0] + 1), fds[1]);
+	cr_assert_eq(vb_rs_next(fds[1] + 1), far);
+	cr_assert_eq(vb_rs_next(far + 1), -1);
 }
 
 Test(rsocket, a_listener_belongs_to_the_parent)
