@@ -364,6 +364,15 @@ close_last(struct vb_rs *rs)
 	}
 }
 
+/* Takes a descriptor that has left the table from its socket, which loses the reference. */
+static void
+io_left(struct vb_rs *rs, bool last)
+{
+	if (last && rs->epoch == vb_rs_epoch())
+		close_last(rs);
+	vb_rs_put(rs);
+}
+
 int
 vb_rs_close(int fd)
 {
@@ -377,10 +386,21 @@ vb_rs_close(int fd)
 	if (rs == NULL)
 		return vb_rs_end(EBADF);
 	rc = (int)syscall(SYS_close, fd);
-	if (last && rs->epoch == vb_rs_epoch())
-		close_last(rs);
-	vb_rs_put(rs);
+	io_left(rs, last);
 	return rc;
+}
+
+void
+vb_rs_replaced(int fd)
+{
+	struct vb_rs *rs;
+	bool last;
+
+	if (vb_rs_foreign())
+		return;
+	rs = vb_rs_leave(fd, &last);
+	if (rs != NULL)
+		io_left(rs, last);
 }
 
 int
@@ -403,11 +423,8 @@ vb_rs_give_away(int fd)
 			err = ENOTCONN;
 		pthread_mutex_unlock(&rs->lock);
 	}
-	if (err == 0 && vb_rs_leave(fd, &last) != NULL) {
-		if (last && rs->epoch == vb_rs_epoch())
-			close_last(rs);
-		vb_rs_put(rs);
-	}
+	if (err == 0 && vb_rs_leave(fd, &last) != NULL)
+		io_left(rs, last);
 	vb_rs_put(rs);
 	return vb_rs_end(err);
 }

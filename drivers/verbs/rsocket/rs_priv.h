@@ -269,6 +269,8 @@ int vb_rs_unread(int fd, int *n);
 int vb_rs_give_away(int fd);
 /* Closes a descriptor of a socket. */
 int vb_rs_close(int fd);
+/* Takes from its socket a descriptor whose number now is another file's. */
+void vb_rs_replaced(int fd);
 /* Makes `fd`, which duplicates a socket's descriptor, one of its own. Returns fd, or -1. */
 int vb_rs_dup(int of, int fd);
 

@@ -55,9 +55,11 @@ dup(int fd)
 VB_EXPORT int
 dup3(int fd, int to, int flags)
 {
-	if (fd != to && vb_rs_known(to))
-		vb_rs_close(to);
-	return so_duplicated(fd, vb_so_genuine()->dup3(fd, to, flags));
+	int rc = vb_so_genuine()->dup3(fd, to, flags);
+
+	if (rc >= 0 && vb_rs_known(to))
+		vb_rs_replaced(to);
+	return so_duplicated(fd, rc);
 }
 
 VB_EXPORT int

@@ -72,6 +72,37 @@ Test(sockets, a_child_closes_all_descriptors_from_a_number_on)
 	carries(fds[0], fds[1]);
 }
 
+/* ---- Duplicates ---- */
+
+Test(sockets, a_duplicate_that_fails_leaves_the_number_alone)
+{
+	connected();
+	errno = 0;
+	cr_assert_eq(dup2(FREE, fds[0]), -1);
+	cr_assert_eq(errno, EBADF);
+	cr_assert_eq(dup3(fds[1], fds[0], O_APPEND), -1);
+	cr_assert_eq(errno, EINVAL);
+	carries(fds[0], fds[1]);
+}
+
+Test(sockets, a_duplicate_replaces_a_socket_at_once)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	char c;
+
+	connected();
+	cr_assert_eq(dup2(fds[1], FREE), FREE);
+	cr_assert_eq(dup2(fds[0], FREE), FREE);
+	carries(FREE, fds[1]);
+	cr_assert_eq(dup2(fds[0], fds[0]), fds[0]);
+	carries(fds[1], FREE);
+	cr_assert_eq(dup2(null, fds[0]), fds[0]);
+	cr_assert_not(vb_rs_known(fds[0]));
+	cr_assert_eq(write(fds[0], "x", 1), 1, "it is /dev/null");
+	cr_assert_eq(dup2(null, FREE), FREE);
+	cr_assert_eq(read(fds[1], &c, 1), 0, "the stream ends with its last descriptor");
+}
+
 /* ---- vfork(2) ---- */
 
 Test(sockets, a_child_of_vfork_that_duplicates_a_socket_changes_nothing_in_its_parent)
