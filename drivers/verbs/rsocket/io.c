@@ -336,18 +336,20 @@ close_last(struct vb_rs *rs)
 {
 	struct pollfd p = {.fd = rs->b};
 	int linger;
+	bool ours;
 
 	pthread_mutex_lock(&rs->lock);
 	linger = linger_of(rs);
 	rs->abort = linger == 0;
-	if (rs->a >= 0 && __atomic_load_n(&rs->shared, __ATOMIC_ACQUIRE) && !rs->relay) {
+	ours = rs->a >= 0 && !rs->relay;
+	if (ours)
 		vb_rs_show_nothing(rs);
-		vb_rs_fd_close(rs, &rs->a);
-		if (rs->state == RS_CONNECTED && poll(&p, 1, 0) >= 0 && (p.revents & POLLHUP) == 0)
-			vb_rs_relay_begin(rs);
-	} else {
-		vb_rs_fd_close(rs, &rs->a);
-	}
+	vb_rs_fd_close(rs, &rs->a);
+	/* A program that has inherited the descriptor, also by posix_spawn(3), goes on with it. A
+	 * thread of this process that waits looks like such a program. */
+	ours = ours && (rs->waiting == 0 || __atomic_load_n(&rs->shared, __ATOMIC_ACQUIRE));
+	if (ours && rs->state == RS_CONNECTED && poll(&p, 1, 0) >= 0 && (p.revents & POLLHUP) == 0)
+		vb_rs_relay_begin(rs);
 	/* Threads that wait for the socket find that it has ended. */
 	if (!rs->relay && rs->b >= 0)
 		shutdown(rs->b, SHUT_RDWR);

@@ -91,8 +91,11 @@ vb_rs_show(struct vb_rs *rs)
 void
 vb_rs_show_nothing(struct vb_rs *rs)
 {
-	pair_drain(rs->a);
-	pair_drain(rs->b);
+	if (rs->a >= 0)
+		pair_drain(rs->a);
+	/* What is not the filler, nor the request of a child, another program has written. */
+	if (!rs->out || __atomic_load_n(&rs->shared, __ATOMIC_ACQUIRE))
+		pair_drain(rs->b);
 	rs->in = false;
 	rs->out = true;
 }
@@ -144,9 +147,11 @@ vb_rs_wait(struct vb_rs *rs, short events, int flags)
 	if (rs->state == RS_CONNECTED && spin(rs))
 		return 0;
 	vb_rs_show(rs);
+	rs->waiting++;
 	pthread_mutex_unlock(&rs->lock);
 	n = poll(&p, 1, limit);
 	err = n < 0 ? errno : n == 0 ? EAGAIN : 0;
 	pthread_mutex_lock(&rs->lock);
+	rs->waiting--;
 	return err;
 }

@@ -103,6 +103,7 @@ struct vb_rs {
 	bool relay;  /* the pair carries the bytes */
 	bool joined; /* in another process: the relay has begun */
 	bool relay_ended;
+	uint32_t waiting; /* threads that wait at `a` */
 	uint32_t watched; /* the epoll(7) events for which the thread watches `b` */
 
 	enum rs_state state;

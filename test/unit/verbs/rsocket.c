@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,33 @@ Test(rsocket, a_closed_socket_sends_what_was_written_and_then_disconnects)
 	cr_assert_eq(got, (size_t)sent);
 	rsf_until(*(volatile unsigned *)&fake.disconnects == 1);
 	cr_assert_not(fake.abortive);
+}
+
+static void *
+reads(void *arg)
+{
+	char c;
+
+	return rread(*(int *)arg, &c, 1) <= 0 ? NULL : arg;
+}
+
+Test(rsocket, a_thread_that_reads_ends_when_another_one_closes)
+{
+	struct vb_rs *rs;
+	pthread_t thread;
+	void *wrong;
+	char c;
+
+	connected();
+	rs = vb_rs_get(fds[0]);
+	cr_assert_eq(pthread_create(&thread, NULL, reads, &fds[0]), 0);
+	rsf_until(__atomic_load_n(&rs->waiting, __ATOMIC_RELAXED) == 1);
+	usleep(10000);
+	cr_assert_eq(rclose(fds[0]), 0);
+	cr_assert_eq(pthread_join(thread, &wrong), 0);
+	cr_assert_null(wrong);
+	cr_assert_eq(rread(fds[1], &c, 1), 0);
+	vb_rs_put(rs);
 }
 
 Test(rsocket, the_connection_lasts_as_long_as_one_of_its_descriptors)
@@ -610,6 +638,41 @@ Test(rsocket, a_child_may_use_the_connection_while_its_parent_keeps_it)
 	cr_assert_eq(rwrite(fds[1], "p", 1), 1, "the parent has a descriptor still");
 	cr_assert_eq(rread(fds[0], &c, 1), 1);
 	cr_assert_eq(c, 'p');
+}
+
+extern char **environ;
+
+/* A program that posix_spawn(3) starts has no library of ours, and no handler of fork(2) has run.
+ */
+Test(rsocket, a_program_that_is_started_with_the_descriptor_goes_on_when_the_parent_closes_it)
+{
+	char *const argv[] = {"sh", "-c", "echo first; read x; echo \"got $x\"", NULL};
+	posix_spawn_file_actions_t act;
+	char line[64] = "";
+	size_t got = 0;
+	int status;
+	pid_t child;
+
+	connected();
+	posix_spawn_file_actions_init(&act);
+	posix_spawn_file_actions_adddup2(&act, fds[1], 0);
+	posix_spawn_file_actions_adddup2(&act, fds[1], 1);
+	cr_assert_eq(posix_spawnp(&child, "sh", &act, NULL, argv, environ), 0);
+	posix_spawn_file_actions_destroy(&act);
+	usleep(50000); /* it may write before the parent closes */
+	cr_assert_eq(rclose(fds[1]), 0);
+	cr_assert_eq(rwrite(fds[0], "this\n", 5), 5);
+	while (got < sizeof(line) - 1) {
+		ssize_t n = rread(fds[0], line + got, sizeof(line) - 1 - got);
+
+		cr_assert_geq(n, 0, "%s", strerror(errno));
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	cr_assert_str_eq(line, "first\ngot this\n");
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
 }
 
 Test(rsocket, a_child_that_only_closes_changes_nothing)
