@@ -196,8 +196,11 @@ ibv_ack_async_event(struct ibv_async_event *event)
 void
 vb_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t got)
 {
+	int state = vb_cancel_off();
+
 	pthread_mutex_lock(mutex);
 	while (*completed != got)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);
+	vb_cancel_back(state);
 }

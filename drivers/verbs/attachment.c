@@ -26,12 +26,14 @@ vb_fail(int err, const char *fmt, ...)
 	va_list ap;
 
 	if (getenv("SAKER_VERBOSE") != NULL) {
+		int state = vb_cancel_off(); /* callers hold locks */
 		char line[512];
 
 		va_start(ap, fmt);
 		vsnprintf(line, sizeof(line), fmt, ap);
 		va_end(ap);
 		fprintf(stderr, "saker-verbs: %s\n", line);
+		vb_cancel_back(state);
 	}
 	errno = err;
 	return err;
@@ -136,7 +138,7 @@ attachment_renew(struct vb_attachment *old)
 {
 	struct vb_attachment *a;
 	bool replaced = false;
-	int rc = 0;
+	int rc = 0, state = vb_cancel_off();
 
 	pthread_mutex_lock(&at.lock);
 	if (!at.forks_seen)
@@ -157,6 +159,7 @@ attachment_renew(struct vb_attachment *old)
 	if (replaced && old != NULL)
 		vb_attachment_release(old);
 	vb_rc(rc, "attaching to a saker");
+	vb_cancel_back(state);
 	return a;
 }
 

@@ -77,6 +77,23 @@ int vb_rc(int rc, const char *what);
  * on stderr. */
 int vb_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Lets pthread_cancel(3) take effect after vb_cancel_back(), which gets the result: around what may
+ * end a thread while it holds locks. */
+static inline int
+vb_cancel_off(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void
+vb_cancel_back(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}
+
 /* ---- device.c ---- */
 
 struct vb_device {

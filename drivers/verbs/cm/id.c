@@ -24,7 +24,10 @@ vb_cm_unlock(void)
 void
 vb_cm_wait(void)
 {
+	int state = vb_cancel_off();
+
 	pthread_cond_wait(&changed, &lock);
+	vb_cancel_back(state);
 }
 
 void

@@ -8,10 +8,11 @@
 int
 vb_rs_id_new(struct vb_rs *rs)
 {
-	int err = vb_rs_thread_start();
+	int state = vb_cancel_off(), err = vb_rs_thread_start();
 
 	if (err == 0 && rdma_create_id(vb_rs_cm_channel(), &rs->id, rs, RDMA_PS_TCP) != 0)
 		err = errno;
+	vb_cancel_back(state);
 	return err;
 }
 
@@ -143,12 +144,15 @@ rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct vb_rs *rs = socket_lock(socket, RS_NEW);
 	struct sockaddr_storage ss;
-	int err;
+	int err, state;
 
 	if (rs == NULL)
 		return -1;
+	state = vb_cancel_off();
 	err = address_take(rs, addr, addrlen, &ss);
-	return socket_unlock(rs, err != 0 ? err : bind_locked(rs, &ss));
+	err = socket_unlock(rs, err != 0 ? err : bind_locked(rs, &ss));
+	vb_cancel_back(state);
+	return err;
 }
 
 VB_EXPORT int
@@ -156,10 +160,11 @@ rlisten(int socket, int backlog)
 {
 	struct vb_rs *rs = socket_lock(socket, RS_NEW | RS_BOUND | RS_LISTENING);
 	struct sockaddr_storage any = {0};
-	int err = 0;
+	int err = 0, state;
 
 	if (rs == NULL)
 		return -1;
+	state = vb_cancel_off();
 	any.ss_family = (sa_family_t)rs->domain;
 	if (rs->state == RS_NEW)
 		err = bind_locked(rs, &any);
@@ -172,7 +177,9 @@ rlisten(int socket, int backlog)
 		addresses_note(rs);
 	}
 	vb_rs_show(rs);
-	return socket_unlock(rs, err);
+	err = socket_unlock(rs, err);
+	vb_cancel_back(state);
+	return err;
 }
 
 /* Starts to connect. Returns 0 or errno. */
@@ -226,14 +233,16 @@ rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct vb_rs *rs = socket_lock(socket, RS_NEW | RS_BOUND);
 	struct sockaddr_storage ss;
-	int err;
+	int err, state;
 
 	if (rs == NULL)
 		return -1;
+	state = vb_cancel_off();
 	err = address_take(rs, addr, addrlen, &ss);
 	if (err == 0)
 		err = connect_begin(rs, &ss);
 	vb_rs_show(rs);
+	vb_cancel_back(state);
 	return socket_unlock(rs, err != 0 ? err : connect_wait(rs));
 }
 

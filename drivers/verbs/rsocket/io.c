@@ -334,7 +334,6 @@ linger_of(struct vb_rs *rs)
 static void
 close_last(struct vb_rs *rs)
 {
-	struct pollfd p = {.fd = rs->b};
 	int linger;
 	bool ours;
 
@@ -348,7 +347,7 @@ close_last(struct vb_rs *rs)
 	/* A program that has inherited the descriptor, also by posix_spawn(3), goes on with it. A
 	 * thread of this process that waits looks like such a program. */
 	ours = ours && (rs->waiting == 0 || __atomic_load_n(&rs->shared, __ATOMIC_ACQUIRE));
-	if (ours && rs->state == RS_CONNECTED && poll(&p, 1, 0) >= 0 && (p.revents & POLLHUP) == 0)
+	if (ours && rs->state == RS_CONNECTED && (vb_rs_sys_poll(rs->b) & POLLHUP) == 0)
 		vb_rs_relay_begin(rs);
 	/* Threads that wait for the socket find that it has ended. */
 	if (!rs->relay && rs->b >= 0)
@@ -362,7 +361,7 @@ close_last(struct vb_rs *rs)
 		linger = rs->state == RS_CONNECTED && !rs->relay ? linger : 0;
 		pthread_mutex_unlock(&rs->lock);
 		if (linger > 0)
-			nanosleep(&ms, NULL);
+			vb_rs_sys_sleep(&ms);
 	}
 }
 

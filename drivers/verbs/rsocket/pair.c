@@ -27,7 +27,7 @@ vb_rs_high(int fd)
 	high = fcntl(fd, F_DUPFD_CLOEXEC, from);
 	if (high < 0)
 		return fd;
-	close(fd);
+	vb_rs_sys_close(fd);
 	return high;
 }
 
@@ -59,8 +59,8 @@ vb_rs_pair(struct vb_rs *rs, int at, int flags)
 		fd = fcntl(sv[0], F_SETFD, flags & SOCK_CLOEXEC ? FD_CLOEXEC : 0) < 0 ? -1 : sv[0];
 	if (fd < 0 || flags_set(fd, flags) < 0) {
 		fd = -errno;
-		close(sv[0]);
-		close(sv[1]);
+		vb_rs_sys_close(sv[0]);
+		vb_rs_sys_close(sv[1]);
 		return fd;
 	}
 	rs->a = at >= 0 ? vb_rs_high(sv[0]) : vb_rs_high(fcntl(fd, F_DUPFD_CLOEXEC, 0));
@@ -68,7 +68,7 @@ vb_rs_pair(struct vb_rs *rs, int at, int flags)
 	if (rs->a >= 0 && vb_rs_enter(fd, rs) == 0)
 		return fd;
 	if (at < 0)
-		close(fd);
+		vb_rs_sys_close(fd);
 	vb_rs_fds_close(rs);
 	return -EMFILE;
 }

@@ -25,14 +25,14 @@ pair_drain(int fd)
 {
 	uint8_t bytes[4096];
 
-	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+	while (vb_rs_sys_recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
 }
 
 static void
 show_in(struct vb_rs *rs, bool in)
 {
-	if (in && send(rs->b, filler, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
+	if (in && vb_rs_sys_send(rs->b, filler, 1, MSG_DONTWAIT) != 1)
 		return;
 	if (!in)
 		pair_drain(rs->a);
@@ -42,7 +42,7 @@ show_in(struct vb_rs *rs, bool in)
 static void
 show_out(struct vb_rs *rs, bool out)
 {
-	if (!out && send(rs->a, filler, FILLER, MSG_DONTWAIT | MSG_NOSIGNAL) <= 0)
+	if (!out && vb_rs_sys_send(rs->a, filler, FILLER, MSG_DONTWAIT) <= 0)
 		return;
 	/* Another process may have asked for a relay behind the filler. */
 	if (out && __atomic_load_n(&rs->shared, __ATOMIC_ACQUIRE))
@@ -133,6 +133,30 @@ spin(struct vb_rs *rs)
 	return any;
 }
 
+/* Ends a thread's wait and its use of the socket. */
+static void
+wait_cancelled(void *arg)
+{
+	struct vb_rs *rs = arg;
+
+	pthread_mutex_lock(&rs->lock);
+	rs->waiting--;
+	pthread_mutex_unlock(&rs->lock);
+	vb_rs_put(rs);
+}
+
+/* Returns the result of poll(2). Call without the lock. */
+static int
+wait_sleep(struct vb_rs *rs, struct pollfd *p, int limit)
+{
+	int n;
+
+	pthread_cleanup_push(wait_cancelled, rs);
+	n = poll(p, 1, limit);
+	pthread_cleanup_pop(0);
+	return n;
+}
+
 int
 vb_rs_wait(struct vb_rs *rs, short events, int flags)
 {
@@ -149,7 +173,7 @@ vb_rs_wait(struct vb_rs *rs, short events, int flags)
 	vb_rs_show(rs);
 	rs->waiting++;
 	pthread_mutex_unlock(&rs->lock);
-	n = poll(&p, 1, limit);
+	n = wait_sleep(rs, &p, limit);
 	err = n < 0 ? errno : n == 0 ? EAGAIN : 0;
 	pthread_mutex_lock(&rs->lock);
 	rs->waiting--;

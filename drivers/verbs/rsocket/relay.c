@@ -9,12 +9,8 @@
  * The child asks by one byte. The parent answers by giving its end a name, which the child sees as
  * the name of its peer. By then, the bytes that vb_rs_show() had put into the pair are gone.
  */
-#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "rs_priv.h"
 
@@ -37,9 +33,7 @@ has_begun(int fd)
 static bool
 is_hung_up(int fd)
 {
-	struct pollfd p = {.fd = fd};
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
+	return (vb_rs_sys_poll(fd) & POLLHUP) != 0;
 }
 
 static void
@@ -54,7 +48,7 @@ relay_join(int fd)
 		return;
 	syscall(SYS_sendmsg, fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	for (int i = 0; i < PATIENCE_S * 1000 && !has_begun(fd) && !is_hung_up(fd); i++)
-		nanosleep(&ms, NULL);
+		vb_rs_sys_sleep(&ms);
 }
 
 bool
@@ -78,7 +72,7 @@ void
 vb_rs_relay_asked(struct vb_rs *rs)
 {
 	uint8_t bytes[CAPACITY];
-	ssize_t n = recv(rs->b, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = vb_rs_sys_recv(rs->b, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 
 	if (rs->state == RS_CONNECTED && n > 0 && bytes[n - 1] == ASK)
 		vb_rs_relay_begin(rs);
@@ -109,7 +103,7 @@ relay_in(struct vb_rs *rs)
 	size_t n;
 
 	while ((n = vb_rs_take(rs, bytes, sizeof(bytes), true, 0)) > 0) {
-		ssize_t sent = send(rs->b, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t sent = vb_rs_sys_send(rs->b, bytes, n, MSG_DONTWAIT);
 
 		if (sent < 0 && errno != EPIPE)
 			return true;
@@ -129,7 +123,7 @@ relay_out(struct vb_rs *rs)
 	uint8_t bytes[RS_SLOT];
 
 	while (rs->state == RS_CONNECTED && !rs->tx_shut && vb_rs_writable(rs)) {
-		ssize_t n = recv(rs->b, bytes, rs->peer_bytes, MSG_PEEK | MSG_DONTWAIT);
+		ssize_t n = vb_rs_sys_recv(rs->b, bytes, rs->peer_bytes, MSG_PEEK | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EAGAIN)
 			return true;
@@ -139,7 +133,7 @@ relay_out(struct vb_rs *rs)
 			return false;
 		}
 		n = (ssize_t)vb_rs_give(rs, bytes, (size_t)n);
-		if (recv(rs->b, bytes, (size_t)n, MSG_DONTWAIT) != n)
+		if (vb_rs_sys_recv(rs->b, bytes, (size_t)n, MSG_DONTWAIT) != n)
 			vb_rs_break(rs, EIO);
 	}
 	return false;
@@ -157,7 +151,6 @@ relay_watch(struct vb_rs *rs, uint32_t events)
 void
 vb_rs_relay_turn(struct vb_rs *rs)
 {
-	struct pollfd p = {.fd = rs->b};
 	bool full, more;
 
 	if (rs->b < 0 || rs->relay_ended)
@@ -166,7 +159,7 @@ vb_rs_relay_turn(struct vb_rs *rs)
 	more = relay_out(rs);
 	vb_rs_flush(rs);
 	relay_watch(rs, (full ? EPOLLOUT : 0u) | (more ? EPOLLIN : 0u) | EPOLLET);
-	if (poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0 && !more)
+	if ((vb_rs_sys_poll(rs->b) & POLLHUP) != 0 && !more)
 		rs->relay_ended = true;
 	if (rs->state == RS_CLOSED && !rs->shown_end) {
 		shutdown(rs->b, SHUT_RDWR);

@@ -18,8 +18,12 @@
 #ifndef SAKER_RS_PRIV_H
 #define SAKER_RS_PRIV_H
 
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "../verbs_priv.h"
 
@@ -148,6 +152,44 @@ vb_rs_end(int err)
 	return -1;
 }
 
+/* ---- System calls ---- */
+
+/* The functions of libc are points of cancellation, where a thread can end while it holds a lock;
+ * and socket programs reach those of sockets/ instead. */
+
+static inline ssize_t
+vb_rs_sys_recv(int fd, void *to, size_t len, int flags)
+{
+	return syscall(SYS_recvfrom, fd, to, len, flags, NULL, NULL);
+}
+
+static inline ssize_t
+vb_rs_sys_send(int fd, const void *from, size_t len, int flags)
+{
+	return syscall(SYS_sendto, fd, from, len, flags | MSG_NOSIGNAL, NULL, 0);
+}
+
+/* Returns the poll(2) events that have no need of a wait; 0: none, or an error. */
+static inline short
+vb_rs_sys_poll(int fd)
+{
+	struct pollfd p = {.fd = fd};
+
+	return syscall(SYS_poll, &p, 1, 0) == 1 ? p.revents : 0;
+}
+
+static inline void
+vb_rs_sys_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
+static inline void
+vb_rs_sys_sleep(const struct timespec *t)
+{
+	syscall(SYS_nanosleep, t, NULL);
+}
+
 /* ---- table.c ---- */
 
 /* Returns the number of fork(2) calls between the first process and this one. */
@@ -203,9 +245,9 @@ void vb_rs_show(struct vb_rs *rs);
 /* Takes everything out of the pair that vb_rs_show() put there. */
 void vb_rs_show_nothing(struct vb_rs *rs);
 /* Waits, without the lock, until the program's end has one of the poll(2) events: it polls for a
- * short time and then sleeps. Returns 0; or
- * EAGAIN when the socket does not block or a time limit (SO_RCVTIMEO, SO_SNDTIMEO) has passed; or
- * EINTR. */
+ * short time and then sleeps, where the program may cancel the thread: that puts the caller's
+ * reference. Returns 0; or EAGAIN when the socket does not block or a time limit (SO_RCVTIMEO,
+ * SO_SNDTIMEO) has passed; or EINTR. */
 int vb_rs_wait(struct vb_rs *rs, short events, int flags);
 
 /* ---- stream.c: call with the socket's lock held ---- */

@@ -212,7 +212,7 @@ vb_rs_fd_close(struct vb_rs *rs, int *fd)
 	if (fd == &rs->b && rs->epoch == vb_rs_epoch())
 		vb_rs_thread_watch(rs, 0);
 	if (*fd >= 0)
-		close(*fd);
+		vb_rs_sys_close(*fd);
 	*fd = -1;
 	pthread_mutex_unlock(&lock);
 }

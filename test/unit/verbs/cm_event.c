@@ -116,6 +116,25 @@ Test(cm_event, destroying_an_id_waits_for_the_acknowledgement_of_its_events, .ti
 	rdma_destroy_event_channel(ch);
 }
 
+Test(cm_event, a_thread_that_destroys_an_id_is_cancelled_after_it, .timeout = 60)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_event *ev;
+	void *end;
+	pthread_t t;
+
+	ending.id = resolving(ch);
+	ev = fake_next(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	pthread_create(&t, NULL, end_id, NULL);
+	usleep(20000);
+	cr_assert_eq(pthread_cancel(t), 0);
+	usleep(20000);
+	rdma_ack_cm_event(ev);
+	cr_assert_eq(pthread_join(t, &end), 0);
+	cr_assert_eq(ending.done, 1);
+	fake_destroy(resolving(ch), ch);
+}
+
 Test(cm_event, a_migrated_id_takes_its_events_along)
 {
 	struct rdma_event_channel *from = rdma_create_event_channel();

@@ -234,6 +234,47 @@ Test(rsocket, a_thread_that_reads_ends_when_another_one_closes)
 	vb_rs_put(rs);
 }
 
+/* A thread that pthread_cancel(3) has marked ends at its next point of cancellation. */
+static void *
+cancelled_uses(void *arg)
+{
+	char c;
+
+	pthread_cancel(pthread_self());
+	rwrite(fds[0], "x", 1);
+	rrecv(fds[1], &c, 1, MSG_DONTWAIT);
+	rgetpeername(fds[0], NULL, NULL);
+	rclose(rsocket(AF_INET, SOCK_STREAM, 0));
+	rclose(rsf_listener(AF_INET));
+	pthread_testcancel();
+	return NULL;
+}
+
+Test(rsocket, a_thread_that_is_cancelled_holds_no_lock_and_no_socket)
+{
+	struct vb_rs *rs;
+	pthread_t thread;
+	uint32_t refs;
+	void *end;
+
+	connected();
+	rs = vb_rs_get(fds[0]);
+	refs = rs->refs;
+	cr_assert_eq(pthread_create(&thread, NULL, reads, &fds[0]), 0);
+	rsf_until(__atomic_load_n(&rs->waiting, __ATOMIC_RELAXED) == 1);
+	cr_assert_eq(pthread_cancel(thread), 0);
+	cr_assert_eq(pthread_join(thread, &end), 0);
+	cr_assert_eq(end, PTHREAD_CANCELED);
+	cr_assert_eq(rs->refs, refs);
+	cr_assert_eq(rs->waiting, 0);
+	cr_assert_eq(pthread_create(&thread, NULL, cancelled_uses, NULL), 0);
+	cr_assert_eq(pthread_join(thread, &end), 0);
+	cr_assert_eq(end, PTHREAD_CANCELED);
+	cr_assert_eq(rs->refs, refs);
+	transfer(fds[0], fds[1], 100000);
+	vb_rs_put(rs);
+}
+
 Test(rsocket, the_connection_lasts_as_long_as_one_of_its_descriptors)
 {
 	char c = 0;

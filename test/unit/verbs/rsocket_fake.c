@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "../../../drivers/verbs/cm/cm_priv.h"
 
@@ -66,7 +67,8 @@ complete(struct end *e, uint64_t wr_id, uint32_t bytes, enum ibv_wc_status statu
 	if (e->armed) {
 		e->armed = false;
 		e->rung = true;
-		cr_assert_eq(write(e->channel, &one, sizeof(one)), sizeof(one));
+		/* As in the library, this is no point of cancellation. */
+		cr_assert_eq(syscall(SYS_write, e->channel, &one, sizeof(one)), sizeof(one));
 	}
 }
 
