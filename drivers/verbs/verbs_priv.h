@@ -140,8 +140,11 @@ void vb_waitq_push(struct vb_waitq *q, struct vb_wait_item *item);
 /* Takes the first item out of the queue. Returns NULL when the queue is empty. */
 struct vb_wait_item *vb_waitq_pop(struct vb_waitq *q);
 /* Takes the first item and waits for it if the queue is empty. Returns NULL with errno EAGAIN when
- * the descriptor does not block, or EINTR. */
+ * the descriptor does not block, or EINTR, unless vb_restarts(). */
 struct vb_wait_item *vb_waitq_get(struct vb_waitq *q);
+/* Returns whether a call that poll(2) ended with EINTR goes on. It does when all handlers that may
+ * have run have SA_RESTART; nothing shows which one it was. */
+bool vb_restarts(void);
 /* Sleeps until `fd` is readable. Returns 0, or -1 with errno EAGAIN or EINTR as above. */
 int vb_waitq_wait(int fd);
 /* Takes the first item for which `match` returns true, wherever it stands in the queue, without

@@ -8,14 +8,19 @@
  *
  * A program may cancel a thread that waits here (pthread_cancel(3)). poll(2) in vb_waitq_wait() is
  * the only cancellation point: no lock is held there, and no item is taken.
+ *
+ * Programs expect of these calls that they block in read(2), which goes on after a handler with
+ * SA_RESTART. poll(2) never does.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../../lib/base/fault.h"
 #include "verbs_priv.h"
 
 int
@@ -99,6 +104,34 @@ vb_waitq_pop(struct vb_waitq *q)
 	return item;
 }
 
+/* Returns whether a handler of this signal, which raises EINTR, may have run in this thread. */
+static bool
+interrupts(int sig, const sigset_t *blocked)
+{
+	struct sigaction sa;
+
+	/* A fault does not reach a thread that sleeps. */
+	if (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP)
+		return false;
+	if (sigismember(blocked, sig) != 0 || sigaction(sig, NULL, &sa) < 0)
+		return false;
+	return (sa.sa_flags & SA_RESTART) == 0 && sk_fault_is_handler(&sa);
+}
+
+bool
+vb_restarts(void)
+{
+	int saved = errno;
+	sigset_t blocked;
+	bool any = false;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	for (int sig = 1; sig <= SIGRTMAX && !any; sig++)
+		any = interrupts(sig, &blocked);
+	errno = saved;
+	return !any;
+}
+
 int
 vb_waitq_wait(int fd)
 {
@@ -109,7 +142,10 @@ vb_waitq_wait(int fd)
 		errno = EAGAIN;
 		return -1;
 	}
-	return poll(&p, 1, -1) < 0 ? -1 : 0;
+	while (poll(&p, 1, -1) < 0)
+		if (errno != EINTR || !vb_restarts())
+			return -1;
+	return 0;
 }
 
 struct vb_wait_item *

@@ -145,14 +145,17 @@ wait_cancelled(void *arg)
 	vb_rs_put(rs);
 }
 
-/* Returns the result of poll(2). Call without the lock. */
+/* Returns the result of poll(2), which a signal ends as it ends a call on a socket of the kernel:
+ * if the handler has no SA_RESTART, or there is a limit. Call without the lock. */
 static int
 wait_sleep(struct vb_rs *rs, struct pollfd *p, int limit)
 {
 	int n;
 
 	pthread_cleanup_push(wait_cancelled, rs);
-	n = poll(p, 1, limit);
+	do
+		n = poll(p, 1, limit);
+	while (n < 0 && errno == EINTR && limit < 0 && vb_restarts());
 	pthread_cleanup_pop(0);
 	return n;
 }

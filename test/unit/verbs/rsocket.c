@@ -234,6 +234,44 @@ Test(rsocket, a_thread_that_reads_ends_when_another_one_closes)
 	vb_rs_put(rs);
 }
 
+static volatile sig_atomic_t handled;
+
+static void
+on_signal(int sig)
+{
+	handled++;
+}
+
+/* Returns whether a read returns what the peer writes after a signal. */
+static bool
+read_goes_on(int flags)
+{
+	const struct sigaction sa = {.sa_handler = on_signal, .sa_flags = flags};
+	struct vb_rs *rs = vb_rs_get(fds[0]);
+	pthread_t thread;
+	void *got;
+
+	handled = 0;
+	cr_assert_eq(sigaction(SIGUSR1, &sa, NULL), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, reads, &fds[0]), 0);
+	rsf_until(__atomic_load_n(&rs->waiting, __ATOMIC_RELAXED) == 1);
+	usleep(10000);
+	cr_assert_eq(pthread_kill(thread, SIGUSR1), 0);
+	rsf_until(handled == 1);
+	usleep(10000);
+	cr_assert_eq(rwrite(fds[1], "x", 1), 1);
+	cr_assert_eq(pthread_join(thread, &got), 0);
+	vb_rs_put(rs);
+	return got != NULL;
+}
+
+Test(rsocket, a_read_goes_on_after_a_handler_with_SA_RESTART_and_no_other)
+{
+	connected();
+	cr_assert(read_goes_on(SA_RESTART));
+	cr_assert_not(read_goes_on(0));
+}
+
 /* A thread that pthread_cancel(3) has marked ends at its next point of cancellation. */
 static void *
 cancelled_uses(void *arg)

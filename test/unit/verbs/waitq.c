@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -178,4 +179,71 @@ Test(waitq, a_cancelled_thread_holds_no_lock_and_takes_no_item)
 	cr_assert_eq(end, PTHREAD_CANCELED);
 	cr_assert_eq(vb_waitq_pop(&c.q), &c.item);
 	vb_waitq_fini(&c.q);
+}
+
+/* ---- Signals ---- */
+
+static volatile sig_atomic_t handled;
+
+static void
+on_signal(int sig)
+{
+	handled++;
+}
+
+struct interrupted {
+	struct vb_waitq q;
+	struct vb_wait_item item;
+	pthread_t waits;
+};
+
+/* Interrupts the thread that waits, and adds an item later. */
+static void *
+interrupt(void *arg)
+{
+	struct interrupted *i = arg;
+
+	while (handled < 3) {
+		usleep(10000);
+		pthread_kill(i->waits, SIGUSR1);
+	}
+	usleep(10000);
+	vb_waitq_push(&i->q, &i->item);
+	return NULL;
+}
+
+static struct vb_wait_item *
+get_interrupted(struct interrupted *i, int flags)
+{
+	const struct sigaction sa = {.sa_handler = on_signal, .sa_flags = flags};
+	struct vb_wait_item *got;
+	pthread_t t;
+
+	vb_waitq_init(&i->q, NULL);
+	i->waits = pthread_self();
+	cr_assert_eq(sigaction(SIGUSR1, &sa, NULL), 0);
+	pthread_create(&t, NULL, interrupt, i);
+	errno = 0;
+	got = vb_waitq_get(&i->q);
+	pthread_join(t, NULL);
+	return got;
+}
+
+Test(waitq, goes_on_after_a_handler_with_SA_RESTART, .timeout = 30)
+{
+	struct interrupted i;
+
+	cr_assert_eq(get_interrupted(&i, SA_RESTART), &i.item);
+	cr_assert_geq(handled, 3);
+	vb_waitq_fini(&i.q);
+}
+
+Test(waitq, says_EINTR_after_a_handler_without_SA_RESTART, .timeout = 30)
+{
+	struct interrupted i;
+
+	cr_assert_null(get_interrupted(&i, 0));
+	cr_assert_eq(errno, EINTR);
+	cr_assert_eq(vb_waitq_pop(&i.q), &i.item);
+	vb_waitq_fini(&i.q);
 }
