@@ -194,10 +194,14 @@ ibv_ack_async_event(struct ibv_async_event *event)
 }
 
 void
-vb_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t got)
+vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
+	const uint32_t *completed, uint32_t got)
 {
-	int state = vb_cancel_off();
+	int state;
 
+	if (vb_is_dead(c))
+		return;
+	state = vb_cancel_off();
 	pthread_mutex_lock(mutex);
 	while (*completed != got)
 		pthread_cond_wait(cond, mutex);

@@ -89,6 +89,8 @@ vb_channel_forget(struct vb_cq *cq)
 	uint32_t got;
 
 	vb_waitq_take(q, is, &cq->event_item);
+	if (vb_is_dead(cq->cq.context))
+		return 0;
 	pthread_mutex_lock(&q->lock);
 	got = cq->events_got;
 	pthread_mutex_unlock(&q->lock);

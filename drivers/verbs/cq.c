@@ -92,8 +92,8 @@ ibv_destroy_cq(struct ibv_cq *p)
 	vb_events_unlock();
 	if (rc != 0)
 		return rc;
-	vb_await_acks(&p->mutex, &p->cond, &p->comp_events_completed, got);
-	vb_await_acks(&p->mutex, &p->cond, &p->async_events_completed, cq->async_got);
+	vb_await_acks(p->context, &p->mutex, &p->cond, &p->comp_events_completed, got);
+	vb_await_acks(p->context, &p->mutex, &p->cond, &p->async_events_completed, cq->async_got);
 	if (p->channel != NULL)
 		__atomic_sub_fetch(&p->channel->refcnt, 1, __ATOMIC_RELEASE);
 	pthread_mutex_destroy(&p->mutex);

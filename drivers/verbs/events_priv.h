@@ -29,9 +29,10 @@ void vb_qp_fatal(struct vb_qp *qp, const struct saker_async *why);
 /* Counts an asynchronous event that the program fetches (vb_waitq.taken). Returns false. */
 bool vb_async_taken(struct vb_wait_item *item);
 /* Waits until the program has acknowledged as many events of an object as it has fetched (`got`).
- * Called when the object is destroyed, without the events' lock. */
-void vb_await_acks(
-	pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t got);
+ * Called when the object is destroyed, without the events' lock. For an object of the parent
+ * process it returns at once: threads of the parent acknowledge the events. */
+void vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
+	const uint32_t *completed, uint32_t got);
 
 /* ---- context.c ---- */
 

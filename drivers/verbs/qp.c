@@ -297,7 +297,7 @@ ibv_destroy_qp(struct ibv_qp *p)
 	vb_events_unlock();
 	if (rc != 0)
 		return rc;
-	vb_await_acks(&p->mutex, &p->cond, &p->events_completed, qp->async_got);
+	vb_await_acks(p->context, &p->mutex, &p->cond, &p->events_completed, qp->async_got);
 	release_all(qp);
 	vb_qp_free(qp);
 	return 0;

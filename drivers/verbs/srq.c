@@ -182,7 +182,7 @@ ibv_destroy_srq(struct ibv_srq *p)
 	vb_events_unlock();
 	if (rc != 0)
 		return rc;
-	vb_await_acks(&p->mutex, &p->cond, &p->events_completed, srq->async_got);
+	vb_await_acks(p->context, &p->mutex, &p->cond, &p->events_completed, srq->async_got);
 	if (srq->xrc) {
 		vb_release(&srq->cq->refs);
 		vb_release(&srq->xrcd->refs);

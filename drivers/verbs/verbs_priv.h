@@ -131,6 +131,7 @@ struct vb_waitq {
 	/* Called with the lock held before a caller looks for items: adds those that the owner
 	 * keeps elsewhere, after it has called vb_waitq_signal() for them. May be NULL. */
 	void (*gather)(struct vb_waitq *q);
+	uint32_t forks; /* tells the process that created it from its children */
 };
 
 /* Creates the descriptor and an empty queue. Returns 0 or the errno of eventfd(2). */
@@ -140,7 +141,8 @@ void vb_waitq_push(struct vb_waitq *q, struct vb_wait_item *item);
 /* Takes the first item out of the queue. Returns NULL when the queue is empty. */
 struct vb_wait_item *vb_waitq_pop(struct vb_waitq *q);
 /* Takes the first item and waits for it if the queue is empty. Returns NULL with errno EAGAIN when
- * the descriptor does not block, or EINTR, unless vb_restarts(). */
+ * the descriptor does not block, EINTR, unless
+ * vb_restarts(), or EIO in a child of the process that created the queue. */
 struct vb_wait_item *vb_waitq_get(struct vb_waitq *q);
 /* Returns whether a call that poll(2) ended with EINTR goes on. It does when all handlers that may
  * have run have SA_RESTART; nothing shows which one it was. */

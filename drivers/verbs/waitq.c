@@ -9,6 +9,9 @@
  * A program may cancel a thread that waits here (pthread_cancel(3)). poll(2) in vb_waitq_wait() is
  * the only cancellation point: no lock is held there, and no item is taken.
  *
+ * A child of fork(2) has the eventfd in common with its parent, and neither reads nor writes it. It
+ * can take items out of its copy of a queue, to free them.
+ *
  * Programs expect of these calls that they block in read(2), which goes on after a handler with
  * SA_RESTART. poll(2) never does.
  */
@@ -23,6 +26,38 @@
 #include "../../lib/base/fault.h"
 #include "verbs_priv.h"
 
+static uint32_t forks; /* calls of fork(2) between the first process and this one */
+
+static void
+waitq_fork_child(void)
+{
+	forks++;
+}
+
+__attribute__((constructor)) static void
+waitq_watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, waitq_fork_child);
+}
+
+/* Returns whether the queue is one of a parent process, which has the eventfd in common with this
+ * one. */
+static bool
+waitq_is_parents(const struct vb_waitq *q)
+{
+	return q->forks != forks;
+}
+
+/* Returns false for a queue whose lock a thread of the parent held at the time of the fork. */
+static bool
+waitq_lock(struct vb_waitq *q)
+{
+	if (waitq_is_parents(q))
+		return pthread_mutex_trylock(&q->lock) == 0;
+	pthread_mutex_lock(&q->lock);
+	return true;
+}
+
 int
 vb_waitq_init(struct vb_waitq *q, bool (*taken)(struct vb_wait_item *item))
 {
@@ -33,6 +68,7 @@ vb_waitq_init(struct vb_waitq *q, bool (*taken)(struct vb_wait_item *item))
 	STAILQ_INIT(&q->items);
 	q->taken = taken;
 	q->gather = NULL;
+	q->forks = forks;
 	return 0;
 }
 
@@ -48,6 +84,8 @@ vb_waitq_signal(struct vb_waitq *q)
 {
 	const uint64_t one = 1;
 
+	if (waitq_is_parents(q))
+		return;
 	/* The write fails when the count is at its limit; the eventfd is readable then. */
 	if (syscall(SYS_write, q->event, &one, sizeof(one)) < 0)
 		return;
@@ -67,7 +105,7 @@ vb_waitq_settle(struct vb_waitq *q)
 	struct pollfd p = {.fd = q->event, .events = POLLIN};
 	uint64_t count;
 
-	if (!STAILQ_EMPTY(&q->items) || syscall(SYS_poll, &p, 1, 0) <= 0)
+	if (waitq_is_parents(q) || !STAILQ_EMPTY(&q->items) || syscall(SYS_poll, &p, 1, 0) <= 0)
 		return;
 	if (syscall(SYS_read, q->event, &count, sizeof(count)) < 0)
 		return;
@@ -90,7 +128,8 @@ vb_waitq_pop(struct vb_waitq *q)
 {
 	struct vb_wait_item *item;
 
-	pthread_mutex_lock(&q->lock);
+	if (!waitq_lock(q))
+		return NULL;
 	waitq_gather(q);
 	item = STAILQ_FIRST(&q->items);
 	if (item != NULL && (q->taken == NULL || !q->taken(item))) {
@@ -153,6 +192,10 @@ vb_waitq_get(struct vb_waitq *q)
 {
 	struct vb_wait_item *item;
 
+	if (waitq_is_parents(q)) {
+		errno = EIO;
+		return NULL;
+	}
 	while ((item = vb_waitq_pop(q)) == NULL && vb_waitq_wait(q->event) == 0)
 		;
 	return item;
@@ -163,7 +206,8 @@ vb_waitq_take(struct vb_waitq *q, bool (*match)(const struct vb_wait_item *, voi
 {
 	struct vb_wait_item *item;
 
-	pthread_mutex_lock(&q->lock);
+	if (!waitq_lock(q))
+		return NULL;
 	waitq_gather(q);
 	STAILQ_FOREACH (item, &q->items, next)
 		if (match(item, arg))

@@ -72,7 +72,8 @@ vb_channel_forget(struct vb_cq *q)
 }
 
 void
-vb_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, uint32_t got)
+vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
+	const uint32_t *acked, uint32_t got)
 {
 }
 

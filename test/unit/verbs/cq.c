@@ -66,7 +66,8 @@ vb_async_purge(struct ibv_context *c, void *element)
 }
 
 void
-vb_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, uint32_t got)
+vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
+	const uint32_t *acked, uint32_t got)
 {
 	cr_assert_eq(*acked, got);
 }

@@ -62,7 +62,8 @@ vb_async_purge(struct ibv_context *c, void *element)
 }
 
 void
-vb_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t got)
+vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
+	const uint32_t *completed, uint32_t got)
 {
 }
 

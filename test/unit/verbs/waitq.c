@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../../drivers/verbs/verbs_priv.h"
@@ -179,6 +180,53 @@ Test(waitq, a_cancelled_thread_holds_no_lock_and_takes_no_item)
 	cr_assert_eq(end, PTHREAD_CANCELED);
 	cr_assert_eq(vb_waitq_pop(&c.q), &c.item);
 	vb_waitq_fini(&c.q);
+}
+
+/* ---- fork(2) ---- */
+
+Test(waitq, a_child_that_takes_items_leaves_its_parent_the_wake_up, .timeout = 30)
+{
+	struct vb_wait_item a;
+	struct vb_waitq q;
+	int status;
+	pid_t child;
+
+	vb_waitq_init(&q, NULL);
+	vb_waitq_push(&q, &a);
+	child = fork();
+	if (child == 0) {
+		bool good = vb_waitq_take(&q, is, &a) == &a && vb_waitq_pop(&q) == NULL;
+
+		errno = 0;
+		_exit(good && vb_waitq_get(&q) == NULL && errno == EIO ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0, "%#x", status);
+	cr_assert(readable(q.event));
+	cr_assert_eq(vb_waitq_pop(&q), &a);
+	cr_assert(!readable(q.event));
+	vb_waitq_fini(&q);
+}
+
+Test(waitq, a_child_does_not_wait_for_a_lock_of_its_parent, .timeout = 30)
+{
+	struct vb_wait_item a;
+	struct vb_waitq q;
+	int status;
+	pid_t child;
+
+	vb_waitq_init(&q, NULL);
+	vb_waitq_push(&q, &a);
+	pthread_mutex_lock(&q.lock);
+	child = fork();
+	if (child == 0) {
+		alarm(10);
+		_exit(vb_waitq_take(&q, is, &a) == NULL ? 0 : 1);
+	}
+	pthread_mutex_unlock(&q.lock);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0, "%#x", status);
+	vb_waitq_fini(&q);
 }
 
 /* ---- Signals ---- */
