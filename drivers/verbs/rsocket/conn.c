@@ -16,6 +16,15 @@ vb_rs_id_new(struct vb_rs *rs)
 	return err;
 }
 
+void
+vb_rs_drop(struct vb_rs *rs)
+{
+	if (rs->id != NULL)
+		vb_rs_thread_close(rs);
+	else
+		vb_rs_unlist(rs);
+}
+
 VB_EXPORT int
 rsocket(int domain, int type, int protocol)
 {
@@ -36,7 +45,7 @@ rsocket(int domain, int type, int protocol)
 	fd = err == 0 ? vb_rs_pair(rs, -1, flags) : -err;
 	if (fd >= 0)
 		return fd;
-	vb_rs_thread_close(rs);
+	vb_rs_drop(rs);
 	return vb_rs_end(-fd);
 }
 

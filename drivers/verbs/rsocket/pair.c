@@ -112,14 +112,15 @@ vb_rs_convert(int fd)
 		return errno;
 	if (rs->domain == AF_INET6)
 		rs->v6only = kernel_option(fd, IPPROTO_IPV6, IPV6_V6ONLY) != 0;
-	rs->shadow = vb_rs_high(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	rc = vb_rs_id_new(rs);
+	if (rc == 0)
+		rs->shadow = vb_rs_high(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	if (rc == 0)
 		rc = vb_rs_pair(rs, fd,
 			((flags & O_NONBLOCK) != 0 ? SOCK_NONBLOCK : 0) |
 				((fdflags & FD_CLOEXEC) != 0 ? SOCK_CLOEXEC : 0));
 	if (rc >= 0 && vb_rs_known(fd))
 		return 0;
-	vb_rs_thread_close(rs);
+	vb_rs_drop(rs);
 	return rc < 0 ? -rc : rc;
 }

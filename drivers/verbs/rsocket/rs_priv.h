@@ -295,6 +295,9 @@ void vb_rs_maps_free(struct vb_rs *rs);
 void vb_rs_cm_event(struct rdma_cm_event *ev);
 /* Creates the id of a socket. Returns 0 or errno. */
 int vb_rs_id_new(struct vb_rs *rs);
+/* Ends a new socket to which no descriptor of the program leads. Without an id there is nothing for
+ * the thread to end, which may not run. */
+void vb_rs_drop(struct vb_rs *rs);
 /* Performs the next step towards the end of a socket without a descriptor. Returns whether the
  * socket can be destroyed. Call with the socket's lock held. */
 bool vb_rs_closing(struct vb_rs *rs);

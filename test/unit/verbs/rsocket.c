@@ -79,6 +79,35 @@ Test(rsocket, the_thread_takes_faults_and_no_other_signals)
 	cr_assert_eq(mask & 1ull << (SIGBUS - 1), 0);
 }
 
+static unsigned nsockets;
+
+static void
+count_socket(struct vb_rs *rs)
+{
+	nsockets++;
+}
+
+/* As when no saker has answered yet. */
+Test(rsocket, a_socket_without_the_thread_leaves_nothing_behind)
+{
+	const struct rlimit few = {.rlim_cur = 64, .rlim_max = 64};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), last = -1, n;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while ((n = dup(0)) >= 0)
+		last = n;
+	close(last);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(vb_rs_convert(fd), EMFILE);
+		cr_assert_eq(rsocket(AF_INET, SOCK_STREAM, 0), -1);
+		cr_assert_eq(errno, EMFILE);
+	}
+	cr_assert_eq(dup(0), last, "a descriptor has leaked");
+	vb_rs_each(count_socket);
+	cr_assert_eq(nsockets, 0);
+}
+
 /* ---- The stream ---- */
 
 /* Writes and reads by turns without waiting, in pieces of odd sizes. */
