@@ -100,10 +100,19 @@ addresses_note(struct vb_rs *rs)
 
 /* ---- The calls ---- */
 
+/* Returns the errno of connect(2) for a socket that is not a new one. */
+static int
+connect_refusal(const struct vb_rs *rs)
+{
+	if (rs->state == RS_CONNECTING)
+		return EALREADY;
+	return (rs->state & (RS_CONNECTED | RS_ACCEPTING | RS_LISTENING)) != 0 ? EISCONN : EINVAL;
+}
+
 /* Returns the socket of a descriptor, locked and with a reference, if it is in one of the states
- * and this process serves it. NULL with errno. */
+ * and this process serves it. NULL with errno: in another state that of `refusal`, or EINVAL. */
 static struct vb_rs *
-socket_lock(int fd, unsigned in)
+socket_lock(int fd, unsigned in, int (*refusal)(const struct vb_rs *rs))
 {
 	struct vb_rs *rs = vb_rs_get(fd);
 	int err = 0;
@@ -114,9 +123,7 @@ socket_lock(int fd, unsigned in)
 	if (rs->epoch != vb_rs_epoch())
 		err = vb_fail(EOPNOTSUPP, "the socket belongs to the parent process");
 	else if ((rs->state & in) == 0)
-		err = (rs->state & (RS_CONNECTED | RS_ACCEPTING)) != 0 ? EISCONN
-		      : rs->state == RS_CONNECTING                     ? EALREADY
-								       : EINVAL;
+		err = refusal != NULL ? refusal(rs) : EINVAL;
 	if (err == 0)
 		return rs;
 	pthread_mutex_unlock(&rs->lock);
@@ -151,7 +158,7 @@ bind_locked(struct vb_rs *rs, struct sockaddr_storage *ss)
 VB_EXPORT int
 rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
-	struct vb_rs *rs = socket_lock(socket, RS_NEW);
+	struct vb_rs *rs = socket_lock(socket, RS_NEW, NULL);
 	struct sockaddr_storage ss;
 	int err, state;
 
@@ -167,7 +174,7 @@ rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 VB_EXPORT int
 rlisten(int socket, int backlog)
 {
-	struct vb_rs *rs = socket_lock(socket, RS_NEW | RS_BOUND | RS_LISTENING);
+	struct vb_rs *rs = socket_lock(socket, RS_NEW | RS_BOUND | RS_LISTENING, NULL);
 	struct sockaddr_storage any = {0};
 	int err = 0, state;
 
@@ -240,7 +247,7 @@ connect_wait(struct vb_rs *rs)
 VB_EXPORT int
 rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
-	struct vb_rs *rs = socket_lock(socket, RS_NEW | RS_BOUND);
+	struct vb_rs *rs = socket_lock(socket, RS_NEW | RS_BOUND, connect_refusal);
 	struct sockaddr_storage ss;
 	int err, state;
 
@@ -308,7 +315,7 @@ accept_first(struct vb_rs *rs, struct sockaddr *addr, socklen_t *addrlen, int fl
 int
 vb_rs_accept(int socket, struct sockaddr *addr, socklen_t *addrlen, int flags)
 {
-	struct vb_rs *rs = socket_lock(socket, RS_LISTENING);
+	struct vb_rs *rs = socket_lock(socket, RS_LISTENING, NULL);
 	int err, fd = -1;
 
 	if (rs == NULL)
@@ -338,7 +345,7 @@ name_of(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 	pthread_mutex_lock(&rs->lock);
 	if (addr == NULL || len == NULL)
 		err = EFAULT;
-	else if (peer && (rs->state & (RS_CONNECTED | RS_CLOSED)) == 0)
+	else if (peer && !rs->was_connected)
 		err = ENOTCONN;
 	if (rs->local.ss_family == 0)
 		rs->local.ss_family = (sa_family_t)rs->domain;
@@ -453,6 +460,7 @@ on_established(struct vb_rs *rs, const struct rdma_cm_event *ev)
 	if (rs->state == RS_CONNECTING)
 		err = vb_rs_hello_take(rs, p->private_data, p->private_data_len);
 	rs->state = RS_CONNECTED;
+	rs->was_connected = true;
 	addresses_note(rs);
 	if (err != 0)
 		vb_rs_break(rs, err);
@@ -519,6 +527,13 @@ ready_drop(struct vb_rs *rs)
 		vb_rs_thread_close(c);
 	}
 	rs->nready = 0;
+}
+
+void
+vb_rs_listen_end(struct vb_rs *rs)
+{
+	rs->state = RS_CLOSED;
+	ready_drop(rs);
 }
 
 bool

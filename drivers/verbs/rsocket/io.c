@@ -285,6 +285,28 @@ rwritev(int socket, const struct iovec *iov, int iovcnt)
 	return vb_rs_send(socket, &msg, 0);
 }
 
+/* Returns 0 or errno. Call with the lock held. */
+static int
+shutdown_locked(struct vb_rs *rs, int how)
+{
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return EINVAL;
+	if (rs->state == RS_LISTENING) {
+		if (how != SHUT_WR)
+			vb_rs_listen_end(rs);
+		return 0;
+	}
+	if ((rs->state & (RS_CONNECTED | RS_CLOSED)) == 0)
+		return ENOTCONN;
+	if (how != SHUT_WR) {
+		rs->rx_shut = true;
+		vb_rs_discard(rs);
+	}
+	if (how != SHUT_RD)
+		rs->tx_shut = true;
+	return 0;
+}
+
 VB_EXPORT int
 rshutdown(int socket, int how)
 {
@@ -297,16 +319,7 @@ rshutdown(int socket, int how)
 		err = syscall(SYS_shutdown, socket, how) < 0 ? errno : 0;
 	} else if (err == 0) {
 		pthread_mutex_lock(&rs->lock);
-		if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
-			err = EINVAL;
-		else if ((rs->state & (RS_CONNECTED | RS_CLOSED)) == 0)
-			err = ENOTCONN;
-		if (err == 0 && how != SHUT_WR) {
-			rs->rx_shut = true;
-			vb_rs_discard(rs);
-		}
-		if (err == 0 && how != SHUT_RD)
-			rs->tx_shut = true;
+		err = shutdown_locked(rs, how);
 		vb_rs_progress(rs);
 		vb_rs_show(rs);
 		pthread_mutex_unlock(&rs->lock);

@@ -115,6 +115,7 @@ struct vb_rs {
 	struct rdma_cm_id *id;
 	struct sockaddr_storage local, remote;
 	bool v6only, abort, disconnecting;
+	bool was_connected;                    /* RS_CONNECTED is its state, or has been */
 	uint32_t slots_rx, slots_tx, maps_max; /* as the program has set them */
 
 	/* Of a listener: connections that wait for raccept(). */
@@ -298,6 +299,9 @@ int vb_rs_id_new(struct vb_rs *rs);
 /* Ends a new socket to which no descriptor of the program leads. Without an id there is nothing for
  * the thread to end, which may not run. */
 void vb_rs_drop(struct vb_rs *rs);
+/* Lets a listener listen no longer: it refuses connections, and those that wait at it end. Call
+ * with the socket's lock held. */
+void vb_rs_listen_end(struct vb_rs *rs);
 /* Performs the next step towards the end of a socket without a descriptor. Returns whether the
  * socket can be destroyed. Call with the socket's lock held. */
 bool vb_rs_closing(struct vb_rs *rs);

@@ -577,6 +577,69 @@ Test(rsocket, a_connection_waits_until_there_is_a_descriptor_for_it)
 	transfer(fds[0], fds[1], 100000);
 }
 
+Test(rsocket, calls_in_a_wrong_state_fail_as_those_of_tcp)
+{
+	struct sockaddr_in in;
+	socklen_t len = sizeof(in);
+
+	memcpy(&in, fake_addr("192.0.2.9", 7471), sizeof(in));
+	connected();
+	cr_assert_eq(rbind(fds[0], (struct sockaddr *)&in, len), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(rlisten(fds[0], 1), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(raccept(fds[0], NULL, NULL), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(rconnect(fds[0], (struct sockaddr *)&in, len), -1);
+	cr_assert_eq(errno, EISCONN);
+	cr_assert_eq(rconnect(listener, (struct sockaddr *)&in, len), -1);
+	cr_assert_eq(errno, EISCONN);
+}
+
+Test(rsocket, a_socket_that_was_refused_has_no_peer)
+{
+	struct sockaddr_in in;
+	socklen_t len = sizeof(in);
+	int fd = rsf_connecting();
+	struct vb_rs *rs = vb_rs_get(fd);
+
+	memcpy(&in, fake_addr("192.0.2.9", 7471), sizeof(in));
+	cr_assert_eq(rconnect(fd, (struct sockaddr *)&in, len), -1);
+	cr_assert_eq(errno, EALREADY);
+	cr_assert_eq(raccept(fd, NULL, NULL), -1);
+	cr_assert_eq(errno, EINVAL);
+	fake_qp_event(rs->id->qp, SAKER_EV_REJECTED, 0);
+	rsf_until((rsf_poll(fd) & POLLOUT) != 0);
+	cr_assert_eq(so_error(fd), ECONNREFUSED);
+	cr_assert_eq(rgetpeername(fd, (struct sockaddr *)&in, &len), -1);
+	cr_assert_eq(errno, ENOTCONN);
+	vb_rs_put(rs);
+}
+
+static void *
+accepts(void *arg)
+{
+	return raccept(listener, NULL, NULL) == -1 && errno == EINVAL ? NULL : arg;
+}
+
+Test(rsocket, a_listener_that_is_shut_down_wakes_the_thread_that_accepts)
+{
+	struct vb_rs *rs;
+	pthread_t thread;
+	void *wrong;
+
+	listener = rsf_listener(AF_INET);
+	rs = vb_rs_get(listener);
+	cr_assert_eq(rshutdown(listener, SHUT_WR), 0, "no effect");
+	cr_assert_eq(pthread_create(&thread, NULL, accepts, &listener), 0);
+	rsf_until(__atomic_load_n(&rs->waiting, __ATOMIC_RELAXED) == 1);
+	cr_assert_eq(rshutdown(listener, SHUT_RD), 0);
+	cr_assert_eq(pthread_join(thread, &wrong), 0);
+	cr_assert_null(wrong);
+	cr_assert_eq(rclose(listener), 0);
+	vb_rs_put(rs);
+}
+
 Test(rsocket, names_have_the_family_of_the_socket)
 {
 	struct sockaddr_in6 a;
