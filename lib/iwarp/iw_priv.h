@@ -229,8 +229,12 @@ void iw_sq_read_refused(struct iw_qp *q, uint32_t msn, enum rd_status status);
 /* Does the same for a Terminate that does not identify the message: assigns `status` to the oldest
  * outstanding Atomic, if there is one. */
 void iw_sq_atomic_refused(struct iw_qp *q, enum rd_status status);
+/* Flush the requests, and the receive, that were taken from the queues. */
 void iw_sq_flush(struct iw_qp *q);
 void iw_rq_flush(struct iw_qp *q);
+/* Flush up to `most` of those that are in the queues. Return whether there may be more. */
+bool iw_sq_flush_queue(struct iw_qp *q, uint32_t most);
+bool iw_rq_flush_queue(struct iw_qp *q, uint32_t most);
 bool iw_signaled(const struct iw_qp *q, const struct rd_wr *wr);
 
 /* iw_tx.c */

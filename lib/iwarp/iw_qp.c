@@ -154,18 +154,22 @@ iw_enter_error(struct iw_qp *q, int reason)
 	q->rd->state = RD_QP_ERR;
 	iw_sq_flush(q);
 	iw_rq_flush(q);
+	if (!q->st->ops.rd.flush_later)
+		iw_flush(q, UINT32_MAX);
 	q->irq.head = q->irq.tail;
 	q->midst = IW_MIDST_NONE;
 	q->st->ops.rd.qp_error(q->st->ctx, q->rd, reason);
 }
 
-void
-iw_flush(struct iw_qp *q)
+bool
+iw_flush(struct iw_qp *q, uint32_t most)
 {
+	bool more;
+
 	if (q->rd->state != RD_QP_ERR)
-		return;
-	iw_sq_flush(q);
-	iw_rq_flush(q);
+		return false;
+	more = iw_sq_flush_queue(q, most);
+	return iw_rq_flush_queue(q, most) || more;
 }
 
 bool

@@ -254,9 +254,7 @@ flush_op(struct iw_qp *q)
 void
 iw_sq_flush(struct iw_qp *q)
 {
-	const struct rd_ops *rd = &q->st->ops.rd;
 	struct iw_sq *sq = &q->sq;
-	struct rd_wr wr;
 
 	for (; sq->head != sq->tail; sq->head++) {
 		struct iw_sqe e = *sqe_at(sq, sq->head);
@@ -270,12 +268,26 @@ iw_sq_flush(struct iw_qp *q)
 	q->reads_out = 0;
 	if (q->tx_op != NULL)
 		flush_op(q);
-	/* One queue depth is enough: a client that posts meanwhile rings its doorbell again. */
-	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
-		struct iw_sqe e = {.wr_id = wr.wr_id, .opcode = wr.opcode};
+}
 
+bool
+iw_sq_flush_queue(struct iw_qp *q, uint32_t most)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct rd_wr wr;
+
+	/* One queue depth is enough: a client that posts meanwhile rings its doorbell again. */
+	most = SK_MIN(most, q->rd->caps.sq_depth);
+	for (uint32_t n = 0; n < most; n++) {
+		struct iw_sqe e = {0};
+
+		if (!rd->sq_next(q->st->ctx, q->rd, &wr))
+			return false;
+		e.wr_id = wr.wr_id;
+		e.opcode = wr.opcode;
 		sq_complete(q, &e, RD_WR_FLUSH_ERR);
 	}
+	return most > 0;
 }
 
 static void
@@ -292,22 +304,30 @@ rq_complete_flushed(struct iw_qp *q, uint64_t wr_id, enum rd_status status)
 	q->st->ops.rd.complete(q->st->ctx, q->rd, true, &wc);
 }
 
-/* Flushes the receive that was being filled, then the QP's own receive queue. A shared receive
- * queue is left alone, because it serves other QPs. */
 void
 iw_rq_flush(struct iw_qp *q)
 {
-	const struct rd_ops *rd = &q->st->ops.rd;
 	struct iw_op *op = q->rx_op;
+
+	if (op == NULL)
+		return;
+	q->rx_op = NULL;
+	rq_complete_flushed(q, op->wr.wr_id, op->status);
+	iw_op_release(q->st, op);
+}
+
+/* Flushes the QP's own receive queue only: a shared one serves other QPs. */
+bool
+iw_rq_flush_queue(struct iw_qp *q, uint32_t most)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
 	struct rd_wr wr;
 
-	if (op != NULL) {
-		q->rx_op = NULL;
-		rq_complete_flushed(q, op->wr.wr_id, op->status);
-		iw_op_release(q->st, op);
-	}
-	if (q->rd->srq != NULL)
-		return;
-	for (uint32_t n = q->rd->caps.rq_depth; n > 0 && rd->rq_next(q->st->ctx, q->rd, &wr); n--)
+	most = q->rd->srq != NULL ? 0 : SK_MIN(most, q->rd->caps.rq_depth);
+	for (uint32_t n = 0; n < most; n++) {
+		if (!rd->rq_next(q->st->ctx, q->rd, &wr))
+			return false;
 		rq_complete_flushed(q, wr.wr_id, RD_WR_FLUSH_ERR);
+	}
+	return most > 0;
 }

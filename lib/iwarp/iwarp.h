@@ -143,9 +143,10 @@ bool iw_may_leave(const struct iw_qp *q);
  * -errno). iw_closed() flushes all outstanding work and leaves the QP in ERR. */
 void iw_peer_fin(struct iw_qp *q, uint64_t now);
 void iw_closed(struct iw_qp *q, uint64_t now, int error);
-/* Flushes the queues of a QP in ERR. The engine also calls it when the client posts to such a
- * QP. */
-void iw_flush(struct iw_qp *q);
+/* Flushes up to `most` requests and `most` receives in the queues of a QP in ERR. Returns whether
+ * there may be more. Call it when the client posts to such a QP, and after rd_ops.qp_error() with
+ * rd_ops.flush_later. */
+bool iw_flush(struct iw_qp *q, uint32_t most);
 
 /* Counters and present state of a connection. `bytes` are payload bytes; term_* are the layer,
  * error type and code of the Terminate (RFC 5040 4.8). */

@@ -291,8 +291,11 @@ struct rd_ops {
 	 * the completion is lost and the engine raises an event. */
 	void (*complete)(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc);
 	/* Reports that the QP entered the error state and that its work was flushed; the engine
-	 * raises an event. `code`: a reason of the transport, 0 after an orderly end. */
+	 * raises an event. `code`: a reason of the transport, 0 after an orderly end. With
+	 * `flush_later`, only the requests were flushed that had been taken from the queues: the
+	 * engine then calls iw_flush() or rof_flush() until the queues are empty. */
 	void (*qp_error)(void *ctx, struct rd_qp *qp, int code);
+	bool flush_later;
 	/* Executes a local or remote invalidation that has been checked: rd_mr_invalidate(). */
 	bool (*invalidate)(void *ctx, struct rd_mr *mr);
 	/* quiesce() returns a token, or 0 when there is no other stage. quiesced() returns whether

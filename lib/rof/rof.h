@@ -251,8 +251,10 @@ void rof_disconnect(struct rof_qp *q);
 /* Processes the end of the connection (FA_EV_DEAD, or another reason): flushes all requests.
  * `error` is nonzero when the connection was lost. */
 void rof_closed(struct rof_qp *q, int error);
-/* Flushes the requests of a QP in ERR; call it when the client posts to such a QP. */
-void rof_flush(struct rof_qp *q);
+/* Flushes up to `most` requests and `most` receives in the queues of a QP in ERR. Returns whether
+ * there may be more. Call it when the client posts to such a QP, and after rd_ops.qp_error() with
+ * rd_ops.flush_later. */
+bool rof_flush(struct rof_qp *q, uint32_t most);
 /* Processes a peer that does not answer, or never did: the first request that waits or is
  * outstanding completes with RD_RETRY_EXC_ERR, all behind it are flushed. The QP need not have been
  * started. */

@@ -336,8 +336,12 @@ void rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint3
 /* Does what rof_req_progress() does after a transaction that succeeded, for a QP in ROF_PHASE_OPEN
  * whose requests complete in order. The request is not RD_READ_INV. */
 void rof_req_pushed(struct rof_qp *q, uint32_t i);
+/* Flush the requests, and the receives, that were taken from the queues. */
 void rof_sq_flush(struct rof_qp *q);
 void rof_rq_flush(struct rof_qp *q);
+/* Flush up to `most` of those that are in the queues. Return whether there may be more. */
+bool rof_sq_flush_queue(struct rof_qp *q, uint32_t most);
+bool rof_rq_flush_queue(struct rof_qp *q, uint32_t most);
 
 /* ---- rof_qp.c ---- */
 

@@ -111,6 +111,8 @@ enter_error(struct rof_qp *q, int reason)
 	rof_sq_flush(q);
 	rof_late_end(q, true);
 	rof_rq_flush(q);
+	if (!q->st->ops.rd.flush_later)
+		rof_flush(q, UINT32_MAX);
 	rof_forget(q);
 	q->st->ops.rd.qp_error(q->st->ctx, q->rd, reason);
 }
@@ -176,13 +178,15 @@ rof_idle(const struct rof_qp *q)
 	       !q->st->ops.rd.sq_pending(q->st->ctx, q->rd);
 }
 
-void
-rof_flush(struct rof_qp *q)
+bool
+rof_flush(struct rof_qp *q, uint32_t most)
 {
+	bool more;
+
 	if (q->rd->state != RD_QP_ERR)
-		return;
-	rof_sq_flush(q);
-	rof_rq_flush(q);
+		return false;
+	more = rof_sq_flush_queue(q, most);
+	return rof_rq_flush_queue(q, most) || more;
 }
 
 void

@@ -238,14 +238,10 @@ rof_recvs_drop(struct rof_qp *q)
 	}
 }
 
-/* Flushes the receives that were being filled, then the QP's own queue; a shared queue serves other
- * QPs. */
 void
 rof_rq_flush(struct rof_qp *q)
 {
-	struct rd_wc wc = {.qpn = q->rd->qpn, .opcode = RD_RECV, .status = RD_WR_FLUSH_ERR};
-	const struct rd_ops *rd = &q->st->ops.rd;
-	struct rd_wr wr;
+	struct rd_wc wc = {.qpn = q->rd->qpn, .opcode = RD_RECV};
 
 	for (uint32_t i = 0; q->recvs != NULL && i < ROF_RECVS; i++) {
 		struct rof_recv *r = q->recvs[(q->recv_base + i) % ROF_RECVS];
@@ -258,13 +254,24 @@ rof_rq_flush(struct rof_qp *q)
 		recv_complete(q, r);
 	}
 	rof_recvs_drop(q);
-	if (q->rd->srq != NULL)
-		return;
-	wc.status = RD_WR_FLUSH_ERR;
-	for (uint32_t n = q->rd->caps.rq_depth; n > 0 && rd->rq_next(q->st->ctx, q->rd, &wr); n--) {
+}
+
+/* Flushes the QP's own queue only: a shared queue serves other QPs. */
+bool
+rof_rq_flush_queue(struct rof_qp *q, uint32_t most)
+{
+	struct rd_wc wc = {.qpn = q->rd->qpn, .opcode = RD_RECV, .status = RD_WR_FLUSH_ERR};
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct rd_wr wr;
+
+	most = q->rd->srq != NULL ? 0 : SK_MIN(most, q->rd->caps.rq_depth);
+	for (uint32_t n = 0; n < most; n++) {
+		if (!rd->rq_next(q->st->ctx, q->rd, &wr))
+			return false;
 		wc.wr_id = wr.wr_id;
 		rd->complete(q->st->ctx, q->rd, true, &wc);
 	}
+	return most > 0;
 }
 
 /* ---- Messages ---- */

@@ -204,10 +204,8 @@ flushed(struct rof_qp *q, const struct rof_req *r)
 void
 rof_sq_flush(struct rof_qp *q)
 {
-	const struct rd_ops *rd = &q->st->ops.rd;
 	struct rof_op *op = q->op;
 	struct rof_req r = {.opcode = RD_SEND};
-	struct rd_wr wr;
 
 	for (; q->req_head != q->req_tail; q->req_head++) {
 		r = *rof_req_at(q, q->req_head);
@@ -222,10 +220,23 @@ rof_sq_flush(struct rof_qp *q)
 	}
 	if (op != NULL)
 		rof_op_put(q->st, op);
+}
+
+bool
+rof_sq_flush_queue(struct rof_qp *q, uint32_t most)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct rof_req r;
+	struct rd_wr wr;
+
 	/* A client that posts while this loop runs rings the doorbell again, so one queue's depth
 	 * is enough. */
-	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
+	most = SK_MIN(most, q->rd->caps.sq_depth);
+	for (uint32_t n = 0; n < most; n++) {
+		if (!rd->sq_next(q->st->ctx, q->rd, &wr))
+			return false;
 		r = (struct rof_req){.wr_id = wr.wr_id, .opcode = wr.opcode};
 		rof_sq_complete(q, &r, flushed(q, &r));
 	}
+	return most > 0;
 }

@@ -319,7 +319,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	e.refuse_rec = e.refuse_send = 0;
 	end_tx(&e);
 	iw_closed(e.q, 0, 0);
-	iw_flush(e.q); /* flushes what was posted after the end */
+	iw_flush(e.q, UINT32_MAX); /* flushes what was posted after the end */
 	unchanged(readable, 2, 0);
 	unchanged(local, 3, GRANTED);
 	unnamed_unchanged();

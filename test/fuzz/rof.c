@@ -140,7 +140,7 @@ rare(struct fuzz_input *in)
 		rof_closed(s.q, (int)take(in, 1));
 		break;
 	case 4:
-		rof_flush(s.q);
+		rof_flush(s.q, UINT32_MAX);
 		break;
 	default:
 		s.no_buffers = take(in, 1) % 4;
@@ -224,7 +224,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* One call flushes as many requests as a queue of the QP holds; the script posts more. */
 	do {
 		done = s.nsend + s.nrecv;
-		rof_flush(s.q);
+		rof_flush(s.q, UINT32_MAX);
 	} while (s.nsend + s.nrecv > done);
 	check_memory();
 	check_once(s.send_wc, s.nsend, s.sq_tail);

@@ -213,6 +213,8 @@ struct eng_qp {
 	const struct eng_xrcd *xrcd; /* SHM_XRC_RECV: its domain */
 	int code, ended; /* the reason in ENG_EC_QP_FATAL, the status in ENG_EC_DISCONNECTED */
 	uint8_t kind;    /* enum eng_kind; constant */
+	bool drains;     /* ENG_CE_QP_RESET discards what is in the queues: at most so much more */
+	uint32_t drain_sq, drain_rq;
 	struct eng_work summed; /* the part of its counters that the stage's totals contain */
 	/* control stage */
 	void *control;

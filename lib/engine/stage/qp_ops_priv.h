@@ -19,8 +19,9 @@ struct eng_qp_ops {
 	/* Sends up to ENG_QP_BURST messages or segments of a connected QP. Returns whether the QP
 	 * has more to send in the next turn. */
 	bool (*run)(struct eng_stage *s, struct eng_qp *qp);
-	/* Flushes the work requests of a QP in the error state. */
-	void (*flush)(struct eng_qp *qp);
+	/* Flushes up to ENG_QP_BURST requests and receives in the queues of a QP in the error
+	 * state. Returns whether there may be more. */
+	bool (*flush)(struct eng_qp *qp);
 	/* Continues after the pages that the QP has requested were fetched. Returns whether run()
 	 * has work. NULL for host connections, which have no memory. */
 	bool (*pages)(struct eng_stage *s, struct eng_qp *qp);

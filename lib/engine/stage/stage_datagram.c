@@ -366,9 +366,10 @@ host_run(struct eng_stage *s, struct eng_qp *qp)
 	return !rof_chan_tx(qp->chan) || more;
 }
 
-static void
+static bool
 host_flush(struct eng_qp *qp)
 {
+	return false;
 }
 
 static void

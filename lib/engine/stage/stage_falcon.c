@@ -249,10 +249,10 @@ falcon_pages(struct eng_stage *s, struct eng_qp *qp)
 	return rof_pages(qp->rof);
 }
 
-static void
+static bool
 falcon_flush(struct eng_qp *qp)
 {
-	rof_flush(qp->rof);
+	return rof_flush(qp->rof, ENG_QP_BURST);
 }
 
 /* Returns the payload. Bit 0 of the pointer, which is 0 in any address, is fa_delivery.restart. */

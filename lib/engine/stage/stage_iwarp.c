@@ -163,10 +163,10 @@ iwarp_pages(struct eng_stage *s, struct eng_qp *qp)
 	return iw_pages(qp->iw, s->now);
 }
 
-static void
+static bool
 iwarp_flush(struct eng_qp *qp)
 {
-	iw_flush(qp->iw);
+	return iw_flush(qp->iw, ENG_QP_BURST);
 }
 
 static void

@@ -53,21 +53,6 @@ eng_modified_closed(struct eng_stage *s, struct eng_qp *qp)
 	eng_qp_activate(s, qp);
 }
 
-/* Discards all posted work requests. The number is bounded by the depths of the queues, in case the
- * client continues to post. */
-static void
-drain(struct eng_stage *s, struct eng_qp *qp)
-{
-	const struct rd_qp_caps *caps = &qp->rd.caps;
-	struct rd_wr wr;
-
-	for (uint32_t n = caps->sq_depth; n > 0 && eng_sq_next(s, &qp->rd, &wr); n--)
-		;
-	for (uint32_t n = caps->rq_depth; n > 0 && eng_rq_next(s, &qp->rd, &wr); n--)
-		;
-	eng_sq_show(qp);
-}
-
 void
 eng_qp_renew(struct eng_stage *s, struct eng_qp *qp)
 {
@@ -87,10 +72,32 @@ eng_qp_renew(struct eng_stage *s, struct eng_qp *qp)
 	qp->summed = (struct eng_work){0};
 	ops->destroy(s, &was);
 	qp->chan = NULL;
-	eng_round_begin(s, qp);
-	drain(s, qp);
-	eng_round_charge(s, qp);
-	qp->rd.state = RD_QP_INIT;
 	qp->modified = qp->waits = qp->lost = false;
+	qp->rd.state = RD_QP_ERR; /* so that eng_qp_drain() is called */
+	qp->deleting = m;
+	qp->drains = true;
+	/* In case the client continues to post, the depths bound the numbers. */
+	qp->drain_sq = qp->rd.caps.sq_depth;
+	qp->drain_rq = qp->rd.srq == NULL ? qp->rd.caps.rq_depth : 0;
+	eng_qp_activate(s, qp);
+}
+
+bool
+eng_qp_drain(struct eng_stage *s, struct eng_qp *qp)
+{
+	struct eng_ctl *m = qp->deleting;
+	struct rd_wr wr;
+
+	for (unsigned n = ENG_QP_BURST; n > 0 && qp->drain_sq > 0; n--)
+		qp->drain_sq = eng_sq_next(s, &qp->rd, &wr) ? qp->drain_sq - 1 : 0;
+	for (unsigned n = ENG_QP_BURST; n > 0 && qp->drain_rq > 0; n--)
+		qp->drain_rq = eng_rq_next(s, &qp->rd, &wr) ? qp->drain_rq - 1 : 0;
+	eng_sq_show(qp);
+	if ((qp->drain_sq > 0 || qp->drain_rq > 0) && !qp->client->dead)
+		return true;
+	qp->rd.state = RD_QP_INIT;
+	qp->drains = false;
+	qp->deleting = NULL;
 	eng_stage_answer(s, m, 0);
+	return false;
 }

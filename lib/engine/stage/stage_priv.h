@@ -361,8 +361,13 @@ void eng_modified_fail(struct eng_stage *s, struct eng_qp *qp);
 void eng_modified_posted(struct eng_stage *s, struct eng_qp *qp);
 /* Processes ENG_E_CLOSED. The QP stays in its state: it fails only when it has work. */
 void eng_modified_closed(struct eng_stage *s, struct eng_qp *qp);
-/* Returns a QP of which nothing is in flight to its initial state, and answers ENG_CE_QP_RESET. */
+/* Returns a QP of which nothing is in flight to its initial state. Its turns then discard what is
+ * in its queues (eng_qp_drain()), and answer ENG_CE_QP_RESET. */
 void eng_qp_renew(struct eng_stage *s, struct eng_qp *qp);
+/* Discards up to ENG_QP_BURST posted requests and receives of a QP with eng_qp.drains. Answers
+ * ENG_CE_QP_RESET after the last ones, or when the client is dead. Returns whether there are more.
+ */
+bool eng_qp_drain(struct eng_stage *s, struct eng_qp *qp);
 
 /* ---- stage_iwarp.c, stage_falcon.c: the two transports (qp_ops_priv.h) ---- */
 

@@ -59,6 +59,7 @@ op_qp_error(void *ctx, struct rd_qp *rd, int code)
 	struct eng_qp *qp = eng_qp_of(rd);
 	int closed = qp->ops->lost;
 
+	eng_qp_activate(ctx, qp); /* its turns flush the queues, and its client pays */
 	/* ENG_EC_DISCONNECTED reports the end of a connection. For a QP modified by the program,
 	 * the end is an error of the QP. A QP that is being deleted reports nothing. */
 	if (code == 0 || (code == closed && !qp->modified) || qp->deleting != NULL)
@@ -97,6 +98,7 @@ const struct rd_ops eng_stage_rd_ops = {
 	.rq_next = eng_rq_next,
 	.complete = eng_complete,
 	.qp_error = op_qp_error,
+	.flush_later = true,
 	.invalidate = op_invalidate,
 	.quiesce = op_quiesce,
 	.quiesced = op_quiesced,

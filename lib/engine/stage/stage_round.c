@@ -316,12 +316,14 @@ stage_qp_run(struct eng_stage *s, struct eng_qp *qp)
 	const struct eng_qp_ops *ops = qp->ops;
 	bool more = false;
 
+	if (qp->rd.state == RD_QP_ERR && qp->drains)
+		return eng_qp_drain(s, qp);
 	if (qp->rd.state == RD_QP_ERR)
-		ops->flush(qp);
+		more = ops->flush(qp);
 	else if (qp->modified && (qp->chan == NULL || qp->lost))
 		eng_modified_posted(s, qp);
 	if (qp->connected || (qp->type == SHM_UD && qp->host == NULL))
-		more = ops->run(s, qp);
+		more |= ops->run(s, qp);
 	eng_sq_show(qp);
 	return more;
 }
@@ -346,7 +348,7 @@ serve_first(struct eng_stage *s, struct eng_client_stage *cs)
 	qp->active = EQP_IDLE;
 	eng_round_begin(s, qp);
 	s->spent.other = ENG_COST_VISIT;
-	if (!is_dead(cs) && stage_qp_run(s, qp) && qp->active == EQP_IDLE) {
+	if ((!is_dead(cs) || qp->drains) && stage_qp_run(s, qp) && qp->active == EQP_IDLE) {
 		if (s->spent.no_record) {
 			eng_record_wait(s, qp);
 		} else {

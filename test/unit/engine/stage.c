@@ -749,3 +749,155 @@ Test(engine_stage, a_number_that_a_peer_sends_is_looked_up_in_one_place, .init =
 	stage_rig_end(&r);
 	free(p);
 }
+
+/* ---- Full queues */
+
+#define DEPTH 4096u
+
+/* A QP without a connection, with its queues and a CQ for all of its completions. */
+struct full {
+	struct stage_rig r;
+	struct stage_client c;
+	struct eng_qp *table[1], *qp;
+	struct rd_cq *cq;
+	uint8_t *home;
+	struct shm_prod sq, rq;
+	struct eng_ctl m;
+};
+
+static void
+full_command(struct full *f, enum eng_ctl_type type)
+{
+	f->m = (struct eng_ctl){.type = (uint16_t)type, .client = f->c.c, .qp = f->qp, .status = 1};
+	if (type == ENG_CE_QP_CLOSE)
+		f->m.close.how = ENG_CLOSE_ABORT;
+	stage_rig_return(&f->r, &f->m);
+	stage_rig_turn(&f->r, 1000);
+}
+
+static void
+full_fill(struct full *f)
+{
+	for (unsigned i = 0; i < DEPTH; i++) {
+		struct shm_rqe *e = shm_prod_entry(&f->rq);
+
+		shm_sqe_push(&f->sq, shm_prod_entry(&f->sq), 1, RD_WRITE, RD_SIGNALED, 0);
+		e->nsge = 0;
+		shm_prod_push(&f->rq);
+	}
+}
+
+static void
+full_start(struct full *f, uint8_t kind)
+{
+	struct shm_ring_at sq = {.entries = 4096, .cons = 0, .stride = 64, .log2_count = 12};
+	struct shm_ring_at rq = {.cons = 64, .stride = SHM_RQE_UNIT, .log2_count = 12};
+	struct shm_ring_at cq = {.cons = 128, .stride = sizeof(struct shm_cqe), .log2_count = 14};
+
+	memset(f, 0, sizeof(*f));
+	rq.entries = sq.entries + shm_ring_bytes(&sq);
+	cq.entries = rq.entries + shm_ring_bytes(&rq);
+	f->home = calloc(1, cq.entries + shm_ring_bytes(&cq));
+	f->qp = aligned_alloc(64, (sizeof(*f->qp) + 63) & ~(size_t)63);
+	f->cq = aligned_alloc(64, (CQ_BYTES + 63) & ~(size_t)63);
+	cr_assert(f->home != NULL && f->qp != NULL && f->cq != NULL);
+	memset(f->qp, 0, sizeof(*f->qp));
+	memset(f->cq, 0, CQ_BYTES);
+	stage_rig_start(&f->r, NULL);
+	stage_client_add(&f->r, &f->c, 1, NULL);
+	f->c.c->stage[0].qps = f->table;
+	f->c.c->stage[0].nqps = 1;
+	f->cq->client = f->qp->client = f->c.c;
+	f->cq->shared = (struct shm_cq *)(void *)(f->home + 192);
+	shm_prod_init(&f->cq->sub[0].ring, f->home, &cq);
+	shm_prod_init(&f->sq, f->home, &sq);
+	shm_prod_init(&f->rq, f->home, &rq);
+	shm_take_init(&f->qp->sq, f->home, &sq);
+	shm_take_init(&f->qp->rq, f->home, &rq);
+	f->qp->kind = kind;
+	f->qp->rd = (struct rd_qp){.qpn = 2,
+		.state = RD_QP_INIT,
+		.send_cq = f->cq,
+		.recv_cq = f->cq,
+		.caps = {.sq_depth = DEPTH,
+			.rq_depth = DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1}};
+	full_command(f, ENG_CE_QP_ADD);
+	cr_assert(stage_rig_notice(&f->r) == &f->m && f->m.status == 0);
+	full_fill(f);
+}
+
+static void
+full_end(struct full *f)
+{
+	full_command(f, ENG_CE_QP_DEL);
+	for (unsigned i = 0; i < 4; i++)
+		stage_rig_turn(&f->r, 1000);
+	while (stage_rig_notice(&f->r) != NULL)
+		;
+	cr_assert_eq(f->m.status, 0);
+	stage_client_del(&f->r, &f->c);
+	stage_rig_end(&f->r);
+	free(f->home);
+	free(f->qp);
+	free(f->cq);
+}
+
+/* Returns the number of completions since the start. */
+static uint32_t
+full_done(const struct full *f)
+{
+	return f->cq->sub[0].ring.next;
+}
+
+static void
+full_queues_of_a_qp_that_fails(uint8_t kind)
+{
+	struct full f;
+
+	full_start(&f, kind);
+	full_command(&f, ENG_CE_QP_CLOSE);
+	cr_assert_eq(f.m.status, 0, "the command is done");
+	cr_assert_gt(full_done(&f), 0);
+	cr_assert_leq(full_done(&f) * 160, ENG_TURN_COST + 64 * 320, "%u", full_done(&f));
+	for (unsigned i = 0; i < 20; i++)
+		stage_rig_turn(&f.r, 1000);
+	cr_assert_eq(full_done(&f), 2 * DEPTH, "%u completions", full_done(&f));
+	while (stage_rig_notice(&f.r) != NULL)
+		;
+	full_end(&f);
+}
+
+Test(engine_stage, a_qp_that_fails_is_flushed_in_its_turns, .init = pair_eal)
+{
+	full_queues_of_a_qp_that_fails(ENG_IWARP);
+	full_queues_of_a_qp_that_fails(ENG_FALCON);
+}
+
+Test(engine_stage, a_qp_that_is_reset_is_drained_in_its_turns, .init = pair_eal)
+{
+	struct full f;
+	uint32_t first;
+
+	full_start(&f, ENG_FALCON);
+	full_command(&f, ENG_CE_QP_RESET);
+	stage_rig_turn(&f.r, 1000);
+	cr_assert_eq(f.m.status, 1, "not yet");
+	first = f.qp->sq.next;
+	cr_assert_gt(first, 0);
+	cr_assert_lt(first, DEPTH / 2, "%u requests in a turn", first);
+	for (unsigned i = 0; i < 20; i++)
+		stage_rig_turn(&f.r, 1000);
+	cr_assert(stage_rig_notice(&f.r) == &f.m && f.m.status == 0);
+	cr_assert(f.qp->sq.next == DEPTH && f.qp->rq.next == DEPTH);
+	cr_assert_eq(f.qp->rd.state, RD_QP_INIT);
+	cr_assert_eq(full_done(&f), 0);
+	full_fill(&f);
+	full_command(&f, ENG_CE_QP_RESET);
+	f.c.c->dead = true;
+	stage_rig_turn(&f.r, 1000);
+	stage_rig_turn(&f.r, 1000);
+	cr_assert(stage_rig_notice(&f.r) == &f.m && f.m.status == 0, "its client is dead");
+	full_end(&f);
+}

@@ -199,7 +199,7 @@ Test(rdmap_life, an_orderly_disconnect_sends_what_was_posted)
 	cr_assert_eq(a->send_wc[5].status, RD_WR_FLUSH_ERR);
 	cr_assert_eq(a->st.counters[IW_LLP_CLOSED], 0);
 	post(RD_SEND, 7, 100);
-	iw_flush(a->q);
+	iw_flush(a->q, UINT32_MAX);
 	cr_assert_eq(a->nsend, 7);
 	cr_assert_eq(iw_tx(a->q, 0, 10), IW_TX_IDLE);
 	cr_assert_eq(a->closes, 1);

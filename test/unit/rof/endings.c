@@ -285,7 +285,7 @@ Test(rof_endings, a_dead_connection_flushes_everything_once)
 	end_msg(&p.e[0], RD_WRITE, 20, 0, 100);
 	pair_run(&p, 1000000, NULL);
 	cr_assert_eq(p.e[0].nsend, 20);
-	rof_flush(p.e[0].q);
+	rof_flush(p.e[0].q, UINT32_MAX);
 	cr_assert_eq(p.e[0].send_wc[20].status, RD_WR_FLUSH_ERR);
 	cr_assert_eq(p.e[0].errors, 1);
 	cr_assert_not(p.e[0].closed, "it is closed already");

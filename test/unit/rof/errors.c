@@ -435,8 +435,8 @@ rnr(uint8_t retry, uint8_t ordering, uint8_t errors, uint32_t len)
 	pair_run(&p, 100000, NULL);
 	if (verbs) {
 		cr_assert_eq(a->nsend, 1, "a QP in error takes nothing");
-		rof_flush(a->q);
-		rof_flush(b->q);
+		rof_flush(a->q, UINT32_MAX);
+		rof_flush(b->q, UINT32_MAX);
 	}
 	cr_assert_eq(a->send_wc[1].status, verbs ? RD_WR_FLUSH_ERR : RD_SUCCESS);
 	cr_assert_eq(b->nrecv, 1);
