@@ -46,6 +46,7 @@ struct fa_stack {
 	TAILQ_HEAD(, fa_conn) free;
 	struct fa_conn *pool;
 	uint32_t pool_fresh; /* elements of `pool` that were ever used */
+	bool scarce;         /* fa_stack_scarce() */
 	uint64_t counters[fa_reason_count];
 };
 

@@ -318,6 +318,10 @@ unsigned fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget);
  * timers after it has received what arrived meanwhile. Called before all other functions that
  * receive `now`. */
 void fa_stack_stopped(struct fa_stack *s, uint64_t gap);
+/* Reports whether few buffers are free that packets are received into. While it is so, a payload
+ * that would have to wait for others is dropped, as if it were lost: of requests, only those at the
+ * head of their connection's line are taken, and of pull data, that of the oldest request. */
+void fa_stack_scarce(struct fa_stack *s, bool scarce);
 /* Reports the time in ns for which the queue of the port was never found empty. A host that is too
  * slow for what it receives has a backlog that persists: its acknowledgements then report a higher
  * receive level (10.2), at which the peers do not increase ncwnd or, if packets are missing, reduce
@@ -466,6 +470,8 @@ void fa_get_info(const struct fa_conn *c, struct fa_info *out);
 		"a pull was refused: the peer seems to have more outstanding than agreed (IRD)")   \
 	X(FA_NO_RESOURCE, SK_NOTICE,                                                               \
 		"a request was refused: the receive pools are in the red zone")                    \
+	X(FA_SCARCE, SK_WARNING,                                                                   \
+		"a packet out of order was dropped: few receive buffers are free")                 \
 	X(FA_DEAD, SK_NORMAL, "a packet for a connection that has failed")                         \
 	X(FA_TYPE, SK_WARNING, "a packet of an invalid type")                                      \
 	X(FA_FUNCTION, SK_WARNING, "a packet for another function of this host (7.2)")             \

@@ -82,6 +82,9 @@ enum tl_take {
 /* Accepts a pull request, pull data or a push inside the window that TL has not taken before; or,
  * if `again` is true, a push after pdl_nack() for RNR, whose first copy TL may still have. TL may
  * call pdl_ulp_ack() and pdl_nack() from inside, but not the ULP: deliveries wait for tl_run(). */
+/* Returns whether a payload need not wait for others: a request is the head of its line, pull data
+ * belongs to the oldest request, or the connection is not ordered. */
+bool tl_rx_is_next(const struct fa_conn *c, const struct wire_falcon *h);
 enum tl_take tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
 	struct fa_buf *payload, bool again);
 /* The parts of a run (fa_run_begin()): whether packets may pass to the ULP one after the other as

@@ -301,6 +301,14 @@ push_again(struct fa_conn *c, uint64_t now, const struct arrival *a)
 	pdl_rx_drop(c, now, a, FA_DUPLICATE);
 }
 
+/* Returns whether a packet would hold a buffer, of which few are left, until others arrive. */
+static bool
+is_too_early(const struct fa_conn *c, const struct arrival *a)
+{
+	return c->s->scarce && a->payload != NULL && a->h->type != FALCON_RESYNC &&
+	       !tl_rx_is_next(c, a->h);
+}
+
 static void
 data_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 {
@@ -315,6 +323,9 @@ data_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 		pdl_rx_drop(c, now, a, FA_OUT_OF_WINDOW);
 	} else if (push && at_base(rx->rx, at)) {
 		push_again(c, now, a);
+	} else if (is_too_early(c, a)) {
+		fa_count(c->s, FA_SCARCE);
+		fa_buf_free(c->s, a->payload);
 	} else if (push) {
 		take_push(c, now, a, false);
 	} else if (pdl_rx_hand_over(c, now, a, false) == TL_REFUSED) {

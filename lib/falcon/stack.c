@@ -95,6 +95,12 @@ fa_stack_destroy(struct fa_stack *s)
 	sk_mem_free(s, sizeof(*s));
 }
 
+void
+fa_stack_scarce(struct fa_stack *s, bool scarce)
+{
+	s->scarce = scarce;
+}
+
 const uint64_t *
 fa_stack_counters(const struct fa_stack *s)
 {

@@ -200,6 +200,16 @@ rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct 
 	return TL_TAKEN;
 }
 
+bool
+tl_rx_is_next(const struct fa_conn *c, const struct wire_falcon *h)
+{
+	const struct tl_txn *oldest = TAILQ_FIRST(&c->tl.reqs);
+
+	if (h->type != FALCON_PULL_DATA)
+		return head_of_line(c, h->rsn);
+	return !c->params.ordered || (oldest != NULL && oldest->pkt.rsn == h->rsn);
+}
+
 enum tl_take
 tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload,
 	bool again)

@@ -45,6 +45,7 @@ struct eng_port {
 	uint32_t tso;   /* most TCP payload bytes of a TSO frame; 0: the port has no TSO */
 	bool multi_seg; /* the port sends frames of several segments */
 	bool tagged;    /* it has addresses on VLANs: a tag that it has stripped is put back */
+	bool foreign;   /* received frames lie in mbufs of the sender's pools */
 	/* Atomic: the device was removed, and no stage uses it from its next turn on. `left` has a
 	 * bit for each transport stage that has taken note (port_remove.c). */
 	bool gone;

@@ -35,6 +35,8 @@ struct eng_link {
 	/* Takes note that the loop has not run for `gap`, before all other functions of the turn.
 	 */
 	void (*stopped)(struct eng_transport *t, uint64_t gap);
+	/* Reports whether few receive mbufs are free. */
+	void (*scarce)(struct eng_transport *t, bool scarce);
 	/* Handles expired timers, after all frames that had arrived by `now` were received. No call
 	 * after a stop until the frames that arrived meanwhile were received. */
 	void (*timers)(struct eng_transport *t, uint64_t now);

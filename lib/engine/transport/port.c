@@ -92,6 +92,7 @@ choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
 	uint64_t tx = info->tx_offload_capa, rx = info->rx_offload_capa;
 	bool sums = pc->offload_cksum && (a->wishes & WISH_CKSUM);
 
+	p->foreign = strcmp(info->driver_name, "net_ring") == 0;
 	p->multi_seg = (a->wishes & WISH_SEGS) && (tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
 	p->most_segs = least_limit(info->tx_desc_lim.nb_seg_max, info->tx_desc_lim.nb_mtu_seg_max);
 	p->cksum = sums && (tx & RTE_ETH_TX_OFFLOAD_TCP_CKSUM);

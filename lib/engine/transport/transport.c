@@ -20,6 +20,11 @@
 #include "../../base/mem.h"
 
 #define BURSTS_TURN 2 /* of a port that a turn receives */
+/* Frames between two looks at the free mbufs of a pool. Fewer than a SCARCE_PART-th of rx_pool is
+ * scarce, and fewer than a FOREIGN_PART-th of the pool of a sender. */
+#define SCARCE_FRAMES 128
+#define SCARCE_PART   8
+#define FOREIGN_PART  4
 /* Segments that TCP sends in a turn. While frames wait in a port, many of them acknowledgements, a
  * turn sends no more than it receives. Otherwise they would wait until the peer resends what they
  * acknowledge. */
@@ -352,6 +357,52 @@ receive_ahead(const struct eng_transport *t, uint16_t port, struct rte_mbuf *con
 		sk_prefetch(eng_conn_known(t, port, &p), 5);
 }
 
+/* Does not count the mbufs in the caches of lcores, as rte_mempool_avail_count() would. */
+static inline bool
+is_scarce(const struct rte_mempool *mp, uint32_t part)
+{
+	return rte_mempool_get_ops(mp->ops_index)->get_count(mp) < mp->size / part;
+}
+
+/* Replaces the frames that lie in mbufs of other pools by copies in rx_pool. Whoever sends them has
+ * few mbufs left, which the engines that receive from it could hold, all of them: then it could
+ * not even receive. Drops those for which rx_pool has none. Returns the number of frames. */
+static uint16_t
+own_frames(struct eng_transport *t, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t have = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct rte_mbuf *own = m[i];
+
+		if (own->pool != t->rx_pool) {
+			own = rte_pktmbuf_copy(m[i], t->rx_pool, 0, UINT32_MAX);
+			rte_pktmbuf_free(m[i]);
+		}
+		if (own != NULL)
+			m[have++] = own;
+		else
+			sk_count(t->counters, ENG_RX_NO_MBUF);
+	}
+	return have;
+}
+
+/* Looks at the free mbufs: those of rx_pool, and those of the pool of a received frame. Returns the
+ * number of frames of the burst that are left. */
+static __attribute__((noinline)) uint16_t
+look_at_pools(struct eng_transport *t, const struct eng_port *p, struct rte_mbuf **m, uint16_t n)
+{
+	bool scarce = is_scarce(t->rx_pool, SCARCE_PART);
+	bool foreign = p->foreign && is_scarce(m[0]->pool, FOREIGN_PART);
+
+	/* While mbufs are scarce, there is a look at each burst. */
+	t->frames_left = scarce || foreign ? 0 : SCARCE_FRAMES;
+	for (unsigned k = 0; k < t->npacket_links && scarce != t->scarce; k++)
+		t->packet_links[k]->scarce(t, scarce);
+	t->scarce = scarce;
+	return foreign ? own_frames(t, m, n) : n;
+}
+
 /* Receives a burst of frames. Returns their number. */
 static unsigned
 transport_receive(struct eng_transport *t, uint16_t port)
@@ -365,6 +416,9 @@ transport_receive(struct eng_transport *t, uint16_t port)
 	n = rte_eth_rx_burst(p->id, (uint16_t)t->index, m, ENG_BURST);
 	if (n == 0)
 		return 0;
+	t->frames_left -= n;
+	if (t->frames_left < 0)
+		n = look_at_pools(t, p, m, n);
 	if (p->tagged)
 		restore_tags(m, n);
 	eng_frame_prefetch(m[0]);

@@ -181,9 +181,12 @@ struct eng_transport {
 	/* When a look at the ports last found fewer frames than a burst, so that none was left; and
 	 * this time plus that in which the loop did not run, which does not count as backlog. */
 	uint64_t looked, empty_at;
-	bool pulled;      /* whether the turn has received pull requests */
-	bool left;        /* whether the turn left frames in a queue */
-	bool unsent;      /* see eng_transport_unsent() */
+	bool pulled; /* whether the turn has received pull requests */
+	bool left;   /* whether the turn left frames in a queue */
+	bool unsent; /* see eng_transport_unsent() */
+	bool scarce; /* few mbufs of rx_pool were free at the last look */
+	/* The frames until the next look at the free mbufs of pools; below 0: it is due. */
+	int32_t frames_left;
 	uint64_t resumed; /* the end of a stop, until a look leaves no frame in the queues; or 0 */
 	/* The frames of this turn arrived within this time (ns) before `now`: after the look that
 	 * left none in the queue. */

@@ -669,3 +669,47 @@ Test(engine_transport, a_port_that_comes_back_keeps_its_connections)
 	close_both(&w, conn);
 	pair_end(&w.pair);
 }
+
+/* ---- Mbufs of others */
+
+/* Receives a segment, and returns the pool of its mbuf. */
+static const struct rte_mempool *
+pool_of_next(struct world *w, const uint32_t conn[2])
+{
+	const struct rte_mempool *mp;
+	struct tcp_slice *s;
+
+	send_bytes(w, SIDE_A, conn[SIDE_A], 3, 100);
+	s = (struct tcp_slice *)(uintptr_t)expect_told(w, SIDE_B, ENG_E_DATA).u;
+	mp = ((struct rte_mbuf *)s->owner)->pool;
+	cr_assert_eq(s->data[99], 102);
+	eng_slice_free(s);
+	say(w, SIDE_B, ENG_T_CONSUMED, conn[SIDE_B], NULL, 100);
+	return mp;
+}
+
+/* A receiver that holds what it received must not stop the sender, which others need, too. */
+Test(engine_transport, frames_of_a_sender_with_few_mbufs_are_copied)
+{
+	struct rte_mempool *sender, *own;
+	struct rte_mbuf **held;
+	struct world w = {0};
+	uint32_t conn[2], n;
+
+	world_connect(&w, conn);
+	sender = w.pair.e[SIDE_A]->transports[0]->tx_pool;
+	own = w.pair.e[SIDE_B]->transports[0]->rx_pool;
+	cr_assert_eq(pool_of_next(&w, conn), sender, "net_ring passes the mbufs themselves");
+	n = sender->size - sender->size / 8;
+	held = calloc(n, sizeof(*held));
+	cr_assert_eq(rte_pktmbuf_alloc_bulk(sender, held, n), 0);
+	for (unsigned i = 0; i < 128; i++) /* until the next look */
+		pool_of_next(&w, conn);
+	cr_assert_eq(pool_of_next(&w, conn), own);
+	rte_pktmbuf_free_bulk(held, n);
+	pool_of_next(&w, conn);
+	cr_assert_eq(pool_of_next(&w, conn), sender);
+	free(held);
+	close_both(&w, conn);
+	pair_end(&w.pair);
+}

@@ -408,3 +408,25 @@ Test(pdl_rx, false_packets_are_counted_and_dropped)
 	rig_let(20 * US);
 	cr_assert_eq(rig.sents, 0);
 }
+
+/* Not a rule of the specification: what is dropped counts as lost on the wire. */
+Test(pdl_rx, with_few_buffers_what_must_wait_counts_as_lost)
+{
+	rig_start();
+	fa_stack_scarce(rig.s, true);
+	rig.next_rsn = 0;
+	push_in(1301);
+	push_in(1302);
+	cr_assert_eq(rig.rxs, 0);
+	cr_assert_eq(rig_reason(FA_SCARCE), 2);
+	rig_run(100 * US);
+	cr_assert_eq(rig_count(FALCON_NACK), 0);
+	push_in(1300);
+	cr_assert_eq(rig.rxs, 1, "the head of the line is taken");
+	push_in(1300);
+	cr_assert_eq(rig_reason(FA_SCARCE), 2, "a duplicate holds nothing");
+	fa_stack_scarce(rig.s, false);
+	push_in(1302);
+	push_in(1301);
+	cr_assert_eq(rig.rxs, 3, "the peer's retransmissions");
+}

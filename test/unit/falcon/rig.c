@@ -254,6 +254,12 @@ rig_reason(enum fa_reason r)
 
 /* ---- Transactions ---- */
 
+bool
+tl_rx_is_next(const struct fa_conn *c, const struct wire_falcon *h)
+{
+	return h->rsn == rig.next_rsn;
+}
+
 enum tl_take
 tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload,
 	bool again)

@@ -45,7 +45,8 @@ struct rig {
 	uint32_t metadata;          /* of acknowledgements, from the next event on */
 	/* The answers of the transaction sublayer. */
 	enum tl_take take;
-	bool ulp_acks; /* acknowledges pushes immediately */
+	bool ulp_acks;     /* acknowledges pushes immediately */
+	uint32_t next_rsn; /* whose payload need not wait */
 	uint8_t level;
 	int output_rc;
 	const struct fa_conn *full; /* the port of this connection is full; NULL: of none */

@@ -289,3 +289,26 @@ Test(falcon_tl_order, the_ulp_may_answer_from_inside_a_delivery_which_stays_in_o
 	cr_assert_eq(fk.s.tl.rx_pkt_net.used, 0);
 	fake_stop();
 }
+
+/* With few buffers, packet delivery takes no other payload. */
+Test(falcon_tl_order, the_next_of_a_line_is_the_one_that_all_others_wait_for)
+{
+	struct wire_falcon push = {.type = PUSH, .rsn = 1}, data = {.type = DATA, .rsn = 1};
+	struct fa_conn *c = &fk.c[0];
+
+	fake_start(true, NULL);
+	cr_assert(tl_rx_is_next(c, &push));
+	push.rsn = 2;
+	cr_assert_not(tl_rx_is_next(c, &push));
+	fake_rx(0, PUSH, 1, 300, 10);
+	cr_assert(tl_rx_is_next(c, &push));
+	fake_expect(FA_PUSH, 1);
+	fake_outcome(0, 1, FA_TAKEN);
+	cr_assert_not(tl_rx_is_next(c, &data), "nothing was asked for");
+	fa_pull(c, fk.now, fake_buf(28), 64);
+	fa_pull(c, fk.now, fake_buf(28), 64);
+	cr_assert(tl_rx_is_next(c, &data));
+	data.rsn = 2;
+	cr_assert_not(tl_rx_is_next(c, &data));
+	fake_stop();
+}

@@ -203,6 +203,12 @@ falcon_link_stopped(struct eng_transport *t, uint64_t gap)
 }
 
 static void
+falcon_link_scarce(struct eng_transport *t, bool scarce)
+{
+	fa_stack_scarce(eng_falcon_of(t)->fa, scarce);
+}
+
+static void
 falcon_link_timers(struct eng_transport *t, uint64_t now)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
@@ -630,6 +636,7 @@ const struct eng_link eng_link_falcon = {
 	.destroy = falcon_link_destroy,
 	.counters = falcon_link_counters,
 	.stopped = falcon_link_stopped,
+	.scarce = falcon_link_scarce,
 	.timers = falcon_link_timers,
 	.poll = falcon_link_poll,
 	.deadline = falcon_link_deadline,
