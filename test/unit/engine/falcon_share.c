@@ -286,3 +286,29 @@ Test(engine_falcon_share, a_user_without_room_for_a_carrier_fails_no_request_of_
 	frig_client_end(&other);
 	frig_stop();
 }
+
+/* A QP that cannot accept tells its peer at once, instead of letting it wait for a minute. */
+Test(engine_falcon_share, a_peer_learns_of_an_acceptance_that_its_user_cannot_pay)
+{
+	struct sk_share *share;
+	uint16_t user;
+
+	frig_start(NULL);
+	share = &frig.n[1].e->transports[0]->conn_share;
+	frig_connect();
+	user = open_conn(1)->out.user;
+	for (int i = 0; i < 2; i++)
+		frig_qp(i, SAKER_FALCON);
+	for (int i = 0; i < 2; i++) {
+		move(i, RD_QP_INIT);
+		move(i, RD_QP_RTR);
+	}
+	cr_assert_eq(sk_share_take(share, user, sk_share_room(share, user)), SK_SHARE_OK);
+	move(0, RD_QP_RTS);
+	frig_post(0, RD_WRITE, 8, 0);
+	frig_turns(5000);
+	cr_assert_gt(frig_count(1, "eng", "ENG_CONN_SHARE"), 0);
+	cr_assert_gt(frig_count(0, "rofx", "ROFX_NO_RESOURCE"), 0);
+	sk_share_give(share, user, share->used[user] - 1);
+	frig_stop();
+}

@@ -630,6 +630,15 @@ falcon_link_closed(struct eng_transport *t, struct eng_conn *c)
 		eng_falcon_release(t, c);
 }
 
+/* Ends a start-up that something outside of the exchange has failed: the peer would wait. */
+static void
+falcon_link_break_off(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->error != 0 && eng_falcon_conn_of(c)->why == ROFX_NONE)
+		eng_falcon_conn_of(c)->why = ROFX_NO_RESOURCE;
+	eng_falcon_failed(t, c);
+}
+
 const struct eng_link eng_link_falcon = {
 	.create = falcon_link_create,
 	.start = falcon_link_start,
@@ -668,7 +677,7 @@ const struct eng_link eng_link_falcon = {
 	.abort = falcon_link_abort,
 	.pending_first = falcon_link_pending_first,
 	.pending = falcon_link_pending,
-	.break_off = eng_falcon_failed,
+	.break_off = falcon_link_break_off,
 	.ends = eng_falcon_ends,
 	.peer_fin = eng_falcon_carrier_fin,
 	.closed = falcon_link_closed,
