@@ -515,6 +515,58 @@ Test(engine_falcon_carrier, a_client_with_many_requests_holds_up_no_other)
 
 /* ---- Turns ---- */
 
+/* Returns how many exchanges of a node await an answer on a carrier. */
+static unsigned
+awaiting(int node)
+{
+	const struct eng_falcon *f = eng_falcon_of(stage_of(node));
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < f->fresh; i++)
+		n += f->conns[i].c != NULL && f->conns[i].via != 0;
+	return n;
+}
+
+/* A source prefix may have begun an eighth of all connections. */
+static void
+very_roomy(struct eng_config *cfg, int node)
+{
+	roomy(cfg, node);
+	cfg->limits.conns = cfg->falcon.stack.max_conns = 8 * 4 * MANY;
+}
+
+/* A peer decides when a carrier ends. Its exchanges are repeated, some in a turn. */
+Test(engine_falcon_carrier, the_end_of_a_carrier_repeats_its_exchanges_in_turns)
+{
+	const struct saker_conn_param p = {0};
+	struct saker_listener *l;
+	unsigned left, before;
+
+	frig_start(very_roomy);
+	cr_assert_eq(saker_listen(frig.n[1].s, NULL, FRIG_PORT, 512, NULL, &l), 0);
+	for (unsigned i = 0; i < 3 * MANY; i++) {
+		frig_qp(0, SAKER_FALCON);
+		frig_ask(&p);
+	}
+	for (unsigned i = 0; i < 10000 && awaiting(0) < 3 * MANY; i++)
+		frig_turn();
+	left = awaiting(0);
+	cr_assert_geq(left, 3 * MANY, "%u", left);
+	frig.silent = true;
+	tcp_abort(carrier_of(0)->tcp, frig.now);
+	cr_assert_eq(awaiting(0), left, "the end itself visits none");
+	while (left > 0) {
+		before = left;
+		frig_turn();
+		left = awaiting(0);
+		cr_assert_leq(before - left, 64u, "%u in a turn", before - left);
+	}
+	frig.silent = false;
+	for (unsigned i = 0; i < 3 * MANY; i++)
+		frig_event(1, SAKER_EV_CONNECT_REQUEST);
+	frig_stop();
+}
+
 #define STRAYS 91 /* in a slice */
 
 /* Returns `n` slices of frames that name no exchange: a REJECT of a request that does not exist. */

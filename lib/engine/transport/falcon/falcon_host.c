@@ -152,6 +152,8 @@ host_remove(struct eng_falcon *f, struct eng_falcon_conn *fc)
 		--*falcon_host_prefix(f, &h->raddr);
 	} else if (fc->list == ENG_FALCON_LIVE) {
 		h->nlive--;
+	} else {
+		h->nasking--;
 	}
 	fc->host = NULL;
 }
@@ -176,6 +178,9 @@ eng_falcon_join(struct eng_falcon *f, struct eng_falcon_host *h, struct eng_falc
 		++*prefix;
 	} else if (list == ENG_FALCON_LIVE) {
 		h->nlive++;
+	} else {
+		fc->mark = f->carriers;
+		h->nasking++;
 	}
 	return true;
 }

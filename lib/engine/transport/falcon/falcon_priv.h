@@ -82,14 +82,16 @@ struct eng_falcon_conn {
 	uint64_t rekey_at, retire_at;
 	uint64_t key_since; /* when rx_sa was created */
 	struct sk_timer timer;
-	uint32_t generation;          /* of the device key of rx_sa */
-	bool self;                    /* the connection of a self-connected QP */
-	bool accepts_self;            /* the other end of it, which ends with READY */
-	uint8_t use;                  /* the slot's uses, 1 to 255: part of the name */
-	uint8_t list;                 /* enum eng_falcon_list */
-	uint16_t lport, rport;        /* as the programs have them */
-	uint32_t via;                 /* the carrier of its last frame: its number */
-	uint32_t mark;                /* low bits of rx_left when the host fell silent */
+	uint32_t generation;   /* of the device key of rx_sa */
+	bool self;             /* the connection of a self-connected QP */
+	bool accepts_self;     /* the other end of it, which ends with READY */
+	uint8_t use;           /* the slot's uses, 1 to 255: part of the name */
+	uint8_t list;          /* enum eng_falcon_list */
+	uint16_t lport, rport; /* as the programs have them */
+	uint32_t via;          /* the carrier of its last frame: its number */
+	/* ENG_FALCON_LIVE: low bits of rx_left when the host fell silent; ENG_FALCON_ASKING:
+	 * eng_falcon.carriers when it joined the host. */
+	uint32_t mark;
 	uint16_t *paths;              /* fa_params.paths, or NULL */
 	struct eng_falcon_host *host; /* NULL: in no list of a host */
 	TAILQ_ENTRY(eng_falcon_conn) of_host;
@@ -157,7 +159,7 @@ struct eng_falcon_host {
 	uint16_t vlan, port;
 	TAILQ_HEAD(eng_falcon_carriers, eng_falcon_carrier) carriers;
 	struct eng_falcon_members live, asking, starting[ENG_FALCON_BUCKETS];
-	uint32_t nlive, nstarting;
+	uint32_t nlive, nstarting, nasking;
 	/* Exchanges with frames to send. A user has one lane, so that the frames of one user wait
 	 * for at most one frame of each other lane. */
 	struct eng_falcon_senders lanes[ENG_FALCON_LANES], parked;
@@ -167,7 +169,13 @@ struct eng_falcon_host {
 	/* The sweep of `live`. */
 	uint8_t sweep;
 	bool heard;
-	uint32_t left;       /* connections to visit */
+	uint32_t left; /* connections to visit */
+	/* The sweep of `asking` and `starting` after the end of a carrier: the connections of the
+	 * one and the buckets of the other that are to be visited, and the next bucket. Requests
+	 * fail with `gone_error` (0: none does) that joined up to the number `gone` of carriers. */
+	uint32_t asking_left, gone;
+	uint16_t buckets_left, next_bucket;
+	int gone_error;
 	uint64_t lost_at;    /* when the last carrier was lost; SK_NEVER: there is one */
 	unsigned next_stage; /* of the peer, for the next request */
 	uint64_t few_until;  /* until then, requests use the stages that can be reached */
@@ -224,7 +232,7 @@ struct eng_falcon {
 	TAILQ_HEAD(eng_falcon_conns, eng_falcon_conn) free, busy;
 	/* The hosts by their addresses, those with work for the next turn, and their timers. */
 	LIST_HEAD(eng_falcon_hosts, eng_falcon_host) hosts[ENG_FALCON_HOSTS];
-	TAILQ_HEAD(, eng_falcon_host) turns;
+	TAILQ_HEAD(eng_falcon_turns, eng_falcon_host) turns;
 	struct sk_wheel host_wheel;
 	uint64_t hosts_due;
 	struct sk_key host_key;

@@ -18,13 +18,14 @@
 #include "../../../base/mem.h"
 #include "falcon_priv.h"
 
-#define HOSTS_TURN  8              /* hosts that a turn handles */
-#define SWEEP_TURN  64             /* connections of a host that a turn visits */
-#define TRIES_MOST  16             /* carriers that are opened at once for a stage of the peer */
-#define RESETS_MOST 3              /* carriers that the peer resets before they are ready */
-#define PAYERS_TURN 64             /* exchanges that a turn asks to pay for a carrier */
-#define RETRY_NS    500000000ull   /* from a carrier that could not be opened to the next one */
-#define FEW_NS      10000000000ull /* for so long after these tries, requests use what there is */
+#define HOSTS_TURN   8              /* hosts that a turn handles */
+#define SWEEP_TURN   64             /* connections of a host that a turn visits */
+#define BUCKETS_TURN 4              /* buckets of `starting` that a turn visits */
+#define TRIES_MOST   16             /* carriers that are opened at once for a stage of the peer */
+#define RESETS_MOST  3              /* carriers that the peer resets before they are ready */
+#define PAYERS_TURN  64             /* exchanges that a turn asks to pay for a carrier */
+#define RETRY_NS     500000000ull   /* from a carrier that could not be opened to the next one */
+#define FEW_NS       10000000000ull /* for so long after these tries, requests use what there is */
 
 /* ---- Timer ---- */
 
@@ -136,36 +137,83 @@ eng_falcon_host_up(struct eng_transport *t, struct eng_falcon_carrier *k)
 	eng_falcon_host_wake(f, h);
 }
 
-/* Repeats what the exchanges of a list have sent on the carrier `via` without an answer. Peers
- * recognise what they have received before. */
+/* Lets the turns of the host visit the connections that are being made. */
 static void
-host_repeat(struct eng_transport *t, struct eng_falcon_members *list, uint32_t via)
+host_revisit(struct eng_falcon *f, struct eng_falcon_host *h)
+{
+	h->asking_left = h->nasking;
+	h->buckets_left = h->nstarting > 0 ? ENG_FALCON_BUCKETS : 0;
+	eng_falcon_host_wake(f, h);
+}
+
+static bool
+host_has_number(const struct eng_falcon_host *h, uint32_t number)
+{
+	const struct eng_falcon_carrier *k;
+
+	TAILQ_FOREACH (k, &h->carriers, of_host)
+		if (k->number == number)
+			return true;
+	return false;
+}
+
+/* Repeats what an exchange has sent without an answer on a carrier that has ended. Peers recognise
+ * what they have received before. Fails a request for which no carrier could be opened. */
+static void
+host_repeat(struct eng_transport *t, struct eng_falcon_host *h, struct eng_falcon_conn *fc)
+{
+	if (fc->list == ENG_FALCON_ASKING && h->gone_error != 0 && rofx_begins(fc->out.x) &&
+		(int32_t)(fc->mark - h->gone) <= 0) {
+		eng_falcon_fail(t, fc->c, ROFX_CLOSED, h->gone_error);
+		return;
+	}
+	if (fc->via == 0 || host_has_number(h, fc->via))
+		return;
+	fc->via = 0;
+	rofx_lost(fc->out.x, t->now);
+	eng_falcon_advance(t, fc->c);
+}
+
+/* Visits some of the connections that are being made. Nobody chooses their bucket, so a bucket has
+ * few. Those that have joined meanwhile are behind the ones to be visited. */
+static void
+host_repeat_some(struct eng_transport *t, struct eng_falcon_host *h)
 {
 	struct eng_falcon_conn *fc, *next;
 
-	for (fc = TAILQ_FIRST(list); fc != NULL; fc = next) {
-		next = TAILQ_NEXT(fc, of_host);
-		if (fc->via != via)
-			continue;
-		fc->via = 0;
-		rofx_lost(fc->out.x, t->now);
-		eng_falcon_advance(t, fc->c);
+	for (unsigned i = 0; i < SWEEP_TURN && h->asking_left > 0; i++) {
+		fc = TAILQ_FIRST(&h->asking);
+		h->asking_left = fc != NULL ? h->asking_left - 1 : 0;
+		if (fc == NULL)
+			break;
+		TAILQ_REMOVE(&h->asking, fc, of_host);
+		TAILQ_INSERT_TAIL(&h->asking, fc, of_host);
+		host_repeat(t, h, fc);
+	}
+	if (h->asking_left == 0)
+		h->gone_error = 0;
+	for (unsigned i = 0; i < BUCKETS_TURN && h->buckets_left > 0; i++, h->buckets_left--) {
+		for (fc = TAILQ_FIRST(&h->starting[h->next_bucket]); fc != NULL; fc = next) {
+			next = TAILQ_NEXT(fc, of_host);
+			host_repeat(t, h, fc);
+		}
+		h->next_bucket = (h->next_bucket + 1) % ENG_FALCON_BUCKETS;
 	}
 }
 
-/* No carrier can be opened: the requests that wait for one fail. */
+/* No carrier can be opened: the requests that wait for one fail. Those that join the host from now
+ * on have a higher number. */
 static void
 host_unreachable(struct eng_transport *t, struct eng_falcon_host *h, int error)
 {
-	struct eng_falcon_conn *fc;
+	struct eng_falcon *f = eng_falcon_of(t);
 
-	TAILQ_FOREACH (fc, &h->asking, of_host)
-		if (rofx_begins(fc->out.x))
-			eng_falcon_fail(t, fc->c, ROFX_CLOSED, error);
+	h->gone = f->carriers++;
+	h->gone_error = error;
+	host_revisit(f, h);
 	if (!host_has_carrier(h, false))
 		eng_falcon_orphans_free(h);
 	h->retry_at = t->now + RETRY_NS;
-	eng_falcon_host_wake(eng_falcon_of(t), h);
 }
 
 /* Returns whether a peer that was reached, but reset the carrier before it was ready, gets a
@@ -183,10 +231,7 @@ eng_falcon_host_down(struct eng_transport *t, struct eng_falcon_carrier *k, int 
 	struct eng_falcon *f = eng_falcon_of(t);
 	struct eng_falcon_host *h = k->host;
 
-	eng_falcon_host_wake(f, h); /* so it exists until its turn */
-	host_repeat(t, &h->asking, k->number);
-	for (unsigned i = 0; i < ENG_FALCON_BUCKETS && h->nstarting > 0; i++)
-		host_repeat(t, &h->starting[i], k->number);
+	host_revisit(f, h); /* so it exists until its turn */
 	if (!k->up && k->ours && !host_opens(h) && !host_has_carrier(h, true) &&
 		!host_insists(h, k, error))
 		host_unreachable(t, h, error != 0 ? error : -ECONNRESET);
@@ -362,6 +407,7 @@ falcon_host_turn(struct eng_transport *t, struct eng_falcon_host *h)
 
 	if (h->sweep != ENG_FALCON_REST)
 		host_visit(t, h);
+	host_repeat_some(t, h);
 	eng_falcon_flush(t, h);
 	if (h->lost_at != SK_NEVER && h->sweep == ENG_FALCON_REST && silence(t) != SK_NEVER &&
 		t->now - h->lost_at >= silence(t))
@@ -371,7 +417,7 @@ falcon_host_turn(struct eng_transport *t, struct eng_falcon_host *h)
 	if (t->now >= h->retry_at && !host_opens(h) && host_needs_carrier(h))
 		falcon_host_open(t, h);
 	host_arm(t, h);
-	if (h->sweep != ENG_FALCON_REST)
+	if (h->sweep != ENG_FALCON_REST || h->asking_left > 0 || h->buckets_left > 0)
 		eng_falcon_host_wake(f, h);
 	else
 		eng_falcon_host_put(f, h);
@@ -389,14 +435,20 @@ bool
 eng_falcon_hosts_poll(struct eng_transport *t, uint64_t now)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
-	struct eng_falcon_host *h;
+	const struct eng_falcon_host *last;
+	struct eng_falcon_host *h = NULL;
 	unsigned n;
 
 	if (now >= f->hosts_due) {
 		sk_wheel_poll(&f->host_wheel, now, HOSTS_TURN, host_fire, t);
 		f->hosts_due = f->host_wheel.armed > 0 ? sk_wheel_next(&f->host_wheel) : SK_NEVER;
 	}
-	for (n = 0; n < HOSTS_TURN && (h = TAILQ_FIRST(&f->turns)) != NULL; n++) {
+	/* A host that is not done waits behind the others for the next turn of the stage. */
+	last = TAILQ_LAST(&f->turns, eng_falcon_turns);
+	for (n = 0; n < HOSTS_TURN && (n == 0 || h != last); n++) {
+		h = TAILQ_FIRST(&f->turns);
+		if (h == NULL)
+			break;
 		TAILQ_REMOVE(&f->turns, h, turn);
 		h->in_turn = false;
 		falcon_host_turn(t, h);
