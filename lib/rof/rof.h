@@ -175,10 +175,13 @@ struct rof_chan *rof_chan_create(struct rof_stage *st, const struct rof_chan_par
  * rof_qp_destroy() or rof_closed(). The caller has called rof_chan_lose() for a datagram channel,
  * and has taken all QPs from rof_chan_wake(), if any QPs remain. */
 void rof_chan_destroy(struct rof_chan *c);
-/* Completes all outstanding datagrams of a channel that is to be destroyed, as if the network had
- * lost them: no completion will arrive for them. rof_chan_wake() then returns the QPs for which the
- * caller must call rof_tx(): those that wait for the channel, and those that were blocked with a
- * datagram on it. */
+/* Does the same to a channel whose connection has ended, and makes it a new one with the parameters
+ * `p`, with which rof_chan_create() has created it. */
+void rof_chan_renew(struct rof_chan *c, const struct rof_chan_params *p);
+/* Completes all outstanding datagrams of a channel that is to be destroyed or renewed, as if the
+ * network had lost them: no completion will arrive for them. rof_chan_wake() then returns the QPs
+ * for which the caller must call rof_tx(): those that wait for the channel, and those that were
+ * blocked with a datagram on it. */
 void rof_chan_lose(struct rof_chan *c);
 void *rof_chan_user(const struct rof_chan *c);
 /* Marks a new datagram channel as one without a connection. Up to `most` datagrams (at most
@@ -243,7 +246,8 @@ enum rof_tx_result rof_tx(struct rof_qp *q, uint64_t now, unsigned budget);
  * started nothing that needed them, and rof_rx() kept the delivery that needed them and, of a
  * reliable QP, all deliveries behind it. Returns true when rof_tx() has work. */
 bool rof_pages(struct rof_qp *q);
-/* Drops the deliveries that a channel keeps for missing pages, because its connection has ended. */
+/* Drops the deliveries that a channel keeps, for missing pages or for requests before them, because
+ * its connection has ended: no further message goes to the transport stage for them. */
 void rof_chan_drop(struct rof_chan *c);
 /* Moves the QP to ERR (by the program, or for a disconnect), flushes all requests, and calls
  * ops->close, even if an error of the peer had moved the QP to ERR before. */

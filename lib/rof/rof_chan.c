@@ -65,14 +65,9 @@ rof_params_ok(const struct rof_chan_params *p)
 	return one_fits(p, ROF_TXN_PUSH) && one_fits(p, ROF_TXN_READ);
 }
 
-struct rof_chan *
-rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user)
+static void
+chan_init(struct rof_chan *c, struct rof_stage *st, const struct rof_chan_params *p, void *user)
 {
-	struct rof_chan *c =
-		rof_params_ok(p) ? aligned_alloc(_Alignof(struct rof_chan), sizeof(*c)) : NULL;
-
-	if (c == NULL)
-		return NULL;
 	memset(c, 0, sizeof(*c));
 	c->st = st;
 	c->user = user;
@@ -86,6 +81,17 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	c->sn = c->sn_next = 1; /* 8.2 */
 	TAILQ_INIT(&c->ready);
 	TAILQ_INIT(&c->waiting);
+}
+
+struct rof_chan *
+rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user)
+{
+	struct rof_chan *c =
+		rof_params_ok(p) ? aligned_alloc(_Alignof(struct rof_chan), sizeof(*c)) : NULL;
+
+	if (c == NULL)
+		return NULL;
+	chan_init(c, st, p, user);
 	rof_users(st, 1);
 	return c;
 }
@@ -98,8 +104,9 @@ rof_chan_lose(struct rof_chan *c)
 	c->wakes = UINT32_MAX;
 }
 
-void
-rof_chan_destroy(struct rof_chan *c)
+/* Frees what the channel has. */
+static void
+chan_clear(struct rof_chan *c)
 {
 	struct rof_stage *st = c->st;
 
@@ -116,11 +123,24 @@ rof_chan_destroy(struct rof_chan *c)
 	while (rof_chan_wake(c) != NULL)
 		;
 	rof_chan_drop(c);
-	while (c->parked != NULL)
-		rof_parked_remove(c);
 	free(c->late);
 	free(c->pending);
 	free(c->txns);
+}
+
+void
+rof_chan_renew(struct rof_chan *c, const struct rof_chan_params *p)
+{
+	chan_clear(c);
+	chan_init(c, c->st, p, c->user);
+}
+
+void
+rof_chan_destroy(struct rof_chan *c)
+{
+	struct rof_stage *st = c->st;
+
+	chan_clear(c);
 	free(c);
 	rof_users(st, -1);
 }

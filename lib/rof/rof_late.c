@@ -48,6 +48,8 @@ rof_chan_drop(struct rof_chan *c)
 		if (d->buf != NULL)
 			c->st->ops.buf_put(c->st->ctx, d->buf);
 	}
+	while (c->parked != NULL)
+		rof_parked_remove(c);
 }
 
 static void

@@ -253,55 +253,68 @@ chan_wake(struct eng_stage *s, struct rof_chan *c)
 		eng_qp_activate(s, eng_qp_of(rof_qp_rd(q)));
 }
 
-/* Destroys a channel, and completes all datagrams as lost that waited for it or were in flight.
- * Activates only the QPs that can continue now: a peer decides how often a host connection ends,
- * and the clients of all other QPs would be charged for visits. */
+/* Completes all datagrams as lost that waited for the channel or were in flight. Activates only the
+ * QPs that can continue now: a peer decides how often a host connection ends, and the clients of
+ * all other QPs would be charged for visits. */
 static void
-chan_end(struct eng_stage *s, struct rof_chan *c)
+chan_lose(struct eng_stage *s, struct rof_chan *c)
 {
 	rof_chan_lose(c);
 	chan_wake(s, c);
-	rof_chan_destroy(c);
 }
 
-static int
-host_create(struct eng_stage *s, struct eng_qp *qp)
+/* Returns the parameters of a channel without a connection. */
+static struct rof_chan_params
+host_params(const struct eng_stage *s, const struct eng_qp *qp)
 {
-	const struct rof_chan_params p = {
+	return (struct rof_chan_params){
 		.transport = ROF_UD,
 		.ordering = qp->host->ordered ? ROF_ORDER_STRONG : ROF_ORDER_NONE,
 		.errors = ROF_ERRORS_COMPLETE,
 		.mtu = eng_falcon_mtu(s->e, s->e->cfg.falcon.mtu, s->e->cfg.ports[0].mtu),
 		.pools = s->e->cfg.falcon.stack.pools,
 	};
+}
+
+static void
+host_hold(struct eng_qp *qp)
+{
+	rof_chan_hold(qp->chan, ROF_HELD_MAX);
+	qp->host->open = qp->waits = false;
+}
+
+static int
+host_create(struct eng_stage *s, struct eng_qp *qp)
+{
+	const struct rof_chan_params p = host_params(s, qp);
 
 	qp->chan = rof_chan_create(&s->rof, &p, qp);
 	if (qp->chan == NULL)
 		return -ENOMEM;
-	rof_chan_hold(qp->chan, ROF_HELD_MAX);
-	qp->host->open = qp->waits = false;
+	host_hold(qp);
 	return 0;
 }
 
 static void
 host_destroy(struct eng_stage *s, struct eng_qp *qp)
 {
-	if (qp->chan != NULL)
-		chan_end(s, qp->chan);
+	if (qp->chan == NULL)
+		return;
+	chan_lose(s, qp->chan);
+	rof_chan_destroy(qp->chan);
 	qp->chan = NULL;
 }
 
-/* Replaces the channel by a new one. */
+/* Makes the channel a new one. That cannot fail: the old one would send to a connection that has
+ * ended, whose index may be that of another one. */
 static void
 start_over(struct eng_stage *s, struct eng_qp *qp)
 {
-	struct rof_chan *was = qp->chan;
+	const struct rof_chan_params p = host_params(s, qp);
 
-	if (host_create(s, qp) < 0) {
-		qp->chan = was;
-		return;
-	}
-	chan_end(s, was);
+	chan_lose(s, qp->chan);
+	rof_chan_renew(qp->chan, &p);
+	host_hold(qp);
 }
 
 void

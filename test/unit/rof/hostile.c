@@ -8,6 +8,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "../../support/absent.h"
+
 static struct script s;
 
 static struct wire_rof
@@ -574,6 +576,42 @@ Test(rof_hostile, a_pull_that_waits_is_refused_when_the_qp_ends_rof_6_3)
 		cr_assert_eq(s.answers, 2, "%u: %u", row, s.answers);
 		fini();
 	}
+}
+
+static void
+no_fetch(void *ctx, struct rd_qp *q, const uint8_t *at, uint64_t len)
+{
+}
+
+/* A pull that waits for the requests before it, and then for pages. The connection ends meanwhile:
+ * its index may be that of another one when the pages are present. */
+Test(rof_hostile, a_parked_pull_is_not_answered_after_the_end_of_its_connection)
+{
+	struct wire_rof h;
+	struct absent a;
+
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	absent_init(&a, SCRIPT_REGION);
+	s.extents[0].host = a.mem;
+	s.st.ops.rd.fetch = no_fetch;
+	script_recv(&s, 0, 0, 64);
+	h = read_request(0, 8);
+	h.sn = 2;
+	script_request(&s, FA_PULL, &h, 0);
+	h = send(ROF_SEND_ONLY, 1, 0, 8);
+	h.sn = 1;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert_eq(s.nrecv, 1);
+	cr_assert_eq(s.st.counters[ROF_NO_PAGE], 1);
+	cr_assert_not_null(s.c->parked);
+	rof_chan_drop(s.c);
+	rof_closed(s.q, 1);
+	absent_provide(&a, SCRIPT_REGION);
+	rof_pages(s.q);
+	cr_assert_eq(s.answers, 0);
+	cr_assert_eq(s.live, 0);
+	cr_assert_not(script_fini(&s), "the pull has no answer");
+	absent_fini(&a);
 }
 
 /* The sequence number of a request for another QP is this connection's (6.9). */

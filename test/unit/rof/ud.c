@@ -475,6 +475,33 @@ Test(rof_ud, a_channel_goes_while_datagrams_are_under_way)
 	stop();
 }
 
+/* A connection that ends leaves the channel without any memory to allocate. */
+Test(rof_ud, a_channel_is_renewed_when_its_connection_ends)
+{
+	struct rof_chan_params p;
+
+	start(64);
+	p = chan[0]->p;
+	post(0, 0, 0, 8);
+	s.room = 0;
+	post(1, 1, 0, 8);
+	chan[0]->p.mtu = 512;
+	rof_chan_lose(chan[0]);
+	rof_chan_renew(chan[0], &p);
+	s.room = UINT32_MAX;
+	cr_assert_eq(s.nsend, 2);
+	cr_assert_eq(s.st.counters[ROF_UD_LOST], 2);
+	cr_assert(rof_chan_tx(chan[0]));
+	cr_assert_eq(s.requests, 1, "nothing of the old connection is sent");
+	cr_assert_eq(chan[0]->p.mtu, p.mtu);
+	post(0, 2, 0, 8);
+	cr_assert_eq(s.requests, 2);
+	done(chan[0], SCRIPT_RSN, FA_DONE);
+	cr_assert_eq(s.nsend, 3);
+	cr_assert_eq(s.st.counters[ROF_BAD_RESPONSE], 0);
+	stop();
+}
+
 /* QP 0 has as many requests outstanding as it can have, QP 1 waits for room, QP 2 only has a
  * datagram under way, and QP 3 has nothing. */
 Test(rof_ud, a_channel_that_is_lost_names_the_qps_that_can_continue)
