@@ -27,11 +27,12 @@
 
 #define ROF_MTU_MIN     256
 #define ROF_MTU_MAX     8192
-#define ROF_RNR_FOREVER 7   /* rnr_retry without limit */
-#define ROF_RNR_SOON    1   /* codes of the shortest RNR timeout, 10 us, */
-#define ROF_RNR_LATE    20  /* and of 10.24 ms */
-#define ROF_GRH_LEN     40  /* bytes before the payload in a datagram's receive */
-#define ROF_HELD_MAX    128 /* datagrams that wait for their connection, at most */
+#define ROF_RNR_FOREVER 7    /* rnr_retry without limit */
+#define ROF_RNR_SOON    1    /* codes of the shortest RNR timeout, 10 us, */
+#define ROF_RNR_LATE    20   /* and of 10.24 ms */
+#define ROF_GRH_LEN     40   /* bytes before the payload in a datagram's receive */
+#define ROF_HELD_MAX    128  /* datagrams that wait for their connection, at most */
+#define ROF_LATE_ALL    2048 /* datagrams of a stage that wait for pages, at most */
 
 struct rof_qp;
 struct rof_chan;
@@ -122,6 +123,11 @@ struct rof_ops {
 	 * has the QP. NULL: there is one stage. */
 	bool (*ud_pass)(
 		void *ctx, uint32_t qpn, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN]);
+	/* Take and return a place for a datagram that waits for pages: late_take() returns the user
+	 * of the QP's share of ROF_LATE_ALL places, or -1 when that is used up. NULL: the places
+	 * have no shares. */
+	int (*late_take)(void *ctx, struct rof_qp *q);
+	void (*late_give)(void *ctx, int user);
 	/* Writes the 40 bytes before a datagram's payload: the addresses of the channel's two
 	 * hosts. */
 	void (*ud_grh)(

@@ -70,21 +70,49 @@ late_deliveries(struct rof_chan *c)
 struct rof_late {
 	struct rof_late *next;
 	struct rof_recv *r;
+	int user;         /* ops.late_take() */
 	struct rof_in in; /* its buffer is `buf` */
 	struct fa_buf buf;
 	uint8_t grh[ROF_GRH_LEN];
 	uint8_t bytes[]; /* the packet, with its headers */
 };
 
+/* Takes a place for a datagram that waits. Returns false when there is none. */
+static bool
+late_take(struct rof_qp *q, int *user)
+{
+	struct rof_stage *st = q->st;
+
+	if (st->late >= ROF_LATE_ALL)
+		return false;
+	*user = st->ops.late_take != NULL ? st->ops.late_take(st->ctx, q) : 0;
+	st->late += *user >= 0;
+	return *user >= 0;
+}
+
+static void
+late_give(struct rof_stage *st, int user)
+{
+	st->late--;
+	if (st->ops.late_give != NULL)
+		st->ops.late_give(st->ctx, user);
+}
+
 bool
 rof_late_datagram(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[ROF_GRH_LEN],
 	struct rof_recv *r)
 {
-	struct rof_late *l =
-		q->st->late < ROF_LATE_ALL ? malloc(sizeof(*l) + in->buf->data_len) : NULL;
+	struct rof_late *l;
+	int user;
 
-	if (l == NULL)
+	if (!late_take(q, &user))
 		return false;
+	l = malloc(sizeof(*l) + in->buf->data_len);
+	if (l == NULL) {
+		late_give(q->st, user);
+		return false;
+	}
+	l->user = user;
 	l->next = NULL;
 	l->r = r;
 	l->in = *in;
@@ -96,7 +124,6 @@ rof_late_datagram(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[R
 	*q->late_end = l;
 	q->late_end = &l->next;
 	q->nlate++;
-	q->st->late++;
 	return true;
 }
 
@@ -110,7 +137,7 @@ late_remove(struct rof_qp *q)
 	if (q->late == NULL)
 		q->late_end = &q->late;
 	q->nlate--;
-	q->st->late--;
+	late_give(q->st, l->user);
 	rof_recv_put(q->st, l->r);
 	free(l);
 }
@@ -125,21 +152,33 @@ late_datagrams(struct rof_qp *q)
 	}
 }
 
+static void
+late_flush(struct rof_qp *q, const struct rof_recv *r)
+{
+	struct rd_wc wc = {
+		.wr_id = r->wr.wr_id,
+		.qpn = q->rd->qpn,
+		.opcode = RD_RECV,
+		.status = RD_WR_FLUSH_ERR,
+	};
+
+	q->st->ops.rd.complete(q->st->ctx, q->rd, true, &wc);
+}
+
 void
 rof_late_end(struct rof_qp *q, bool flush)
 {
 	while (q->late != NULL) {
-		struct rd_wc wc = {
-			.wr_id = q->late->r->wr.wr_id,
-			.qpn = q->rd->qpn,
-			.opcode = RD_RECV,
-			.status = RD_WR_FLUSH_ERR,
-		};
-
 		if (flush)
-			q->st->ops.rd.complete(q->st->ctx, q->rd, true, &wc);
+			late_flush(q, q->late->r);
 		late_remove(q);
 	}
+	if (q->kept == NULL)
+		return;
+	if (flush)
+		late_flush(q, q->kept);
+	rof_recv_put(q->st, q->kept);
+	q->kept = NULL;
 }
 
 bool

@@ -44,9 +44,8 @@
  * wrap. */
 #define ROF_SN_WINDOW   ROF_TXNS_MAX
 #define ROF_SPARE_RECVS 64
-/* Datagrams that wait for pages of the client's memory: of one QP, and of all QPs of a stage. */
+/* Datagrams of one QP that wait for pages of the client's memory. */
 #define ROF_LATE_MAX 32
-#define ROF_LATE_ALL 2048
 
 /* A work request whose transactions are being started. */
 struct rof_op {
@@ -207,6 +206,8 @@ struct rof_qp {
 	 * one. */
 	struct rof_late *late, **late_end;
 	uint32_t nlate;
+	struct rof_recv
+		*kept; /* the receive for the next datagram, or NULL: the next in the queue */
 	LIST_HEAD(, rof_txn) datagrams; /* those outstanding, on all channels */
 };
 _Static_assert(offsetof(struct rof_chan, user) == 64 &&
@@ -448,7 +449,8 @@ void rof_late_add(struct rof_chan *c, const struct fa_delivery *d);
  * takes nothing, when too many wait or memory is exhausted. */
 bool rof_late_datagram(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[ROF_GRH_LEN],
 	struct rof_recv *r);
-/* Returns the receives of the datagrams that wait to the stage; `flush`: with a completion. */
+/* Returns the receives of the datagrams that wait, and the one that is kept, to the stage; `flush`:
+ * with a completion. */
 void rof_late_end(struct rof_qp *q, bool flush);
 /* Places a datagram, with the addresses before it, in its receive, and completes that. Returns
  * false when pages are missing (rof_ud.c). */

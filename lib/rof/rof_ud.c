@@ -72,32 +72,49 @@ rof_ud_deliver(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in,
 	return true;
 }
 
-/* Delivers a datagram to the receive `r`. Sets *taken when the datagram keeps the receive, because
- * it has to wait for pages or behind another datagram. */
-static enum rof_reason
-rof_ud_receive(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[ROF_GRH_LEN],
-	struct rof_recv *r, bool *taken)
+/* Takes the receive for a datagram. Returns NULL when there is none. */
+static struct rof_recv *
+ud_receive(struct rof_qp *q)
 {
 	struct rof_stage *st = q->st;
+	struct rof_recv *r = q->kept;
 
-	/* Without room for a datagram that has to wait, the receive stays in its queue. */
-	if (q->nlate >= ROF_LATE_MAX || !st->ops.rd.rq_next(st->ctx, q->rd, &r->wr))
-		return ROF_UD_NO_RECEIVE;
+	q->kept = NULL;
+	if (r != NULL)
+		return r;
+	r = rof_recv_take(st);
+	if (r == NULL)
+		return NULL;
+	if (!st->ops.rd.rq_next(st->ctx, q->rd, &r->wr)) {
+		rof_recv_put(st, r);
+		return NULL;
+	}
 	r->room = 0;
 	r->srqn = 0;
 	for (unsigned i = 0; i < r->wr.nsge; i++)
 		r->room += r->wr.sge[i].len;
-	if (q->late == NULL && rof_ud_deliver(q, r, in, grh))
+	return r;
+}
+
+/* Delivers a datagram, at once or when its pages are present. Without a place for one that has to
+ * wait, the datagram is lost, and the next one gets its receive. */
+static enum rof_reason
+ud_accept(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[ROF_GRH_LEN])
+{
+	struct rof_recv *r = q->nlate < ROF_LATE_MAX ? ud_receive(q) : NULL;
+
+	if (r == NULL)
+		return ROF_UD_NO_RECEIVE;
+	if (q->late == NULL && rof_ud_deliver(q, r, in, grh)) {
+		rof_recv_put(q->st, r);
 		return ROF_NONE;
+	}
 	if (q->late == NULL)
-		rof_count(st, ROF_NO_PAGE);
-	*taken = rof_late_datagram(q, in, grh, r);
-	if (*taken)
+		rof_count(q->st, ROF_NO_PAGE);
+	if (rof_late_datagram(q, in, grh, r))
 		return ROF_NONE;
-	r->wc = ud_completion(q, r, in, grh);
-	r->wc.status = RD_LOC_QP_OP_ERR;
-	st->ops.rd.complete(st->ctx, q->rd, true, &r->wc);
-	return ROF_RECEIVE_FAULT;
+	q->kept = r;
+	return ROF_UD_NO_RECEIVE;
 }
 
 /* Returns whether a QP accepts datagrams. */
@@ -110,16 +127,8 @@ ud_is_open(const struct rof_qp *q)
 static void
 ud_arrive(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[ROF_GRH_LEN])
 {
-	struct rof_recv *r = rof_recv_take(q->st);
-	enum rof_reason reason = ROF_UD_NO_RECEIVE;
-	bool taken = false;
+	enum rof_reason reason = q->qkey != in->h.qkey ? ROF_UD_QKEY : ud_accept(q, in, grh);
 
-	if (q->qkey != in->h.qkey)
-		reason = ROF_UD_QKEY;
-	else if (r != NULL)
-		reason = rof_ud_receive(q, in, grh, r, &taken);
-	if (r != NULL && !taken)
-		rof_recv_put(q->st, r);
 	if (reason != ROF_NONE)
 		rof_count(q->st, reason);
 }

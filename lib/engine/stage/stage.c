@@ -65,7 +65,8 @@ alloc_tables(struct eng_stage *s)
 	s->store = store_create(s);
 	if (s->qps == NULL || s->free_index == NULL || s->cold == NULL || s->notices == NULL ||
 		s->store == NULL || eng_rounds_init(s) < 0 || eng_records_init(s) < 0 ||
-		eng_share_init(&s->notice_share, &cfg->limits, ENG_CTL_NOTICES, 1) < 0)
+		eng_share_init(&s->notice_share, &cfg->limits, ENG_CTL_NOTICES, 1) < 0 ||
+		eng_share_init(&s->late_share, &cfg->limits, ROF_LATE_ALL, 1) < 0)
 		return -1;
 	for (uint32_t i = 0; i < s->nqps; i++)
 		s->free_index[i] = s->nqps - 1 - i;
@@ -149,6 +150,7 @@ eng_stage_destroy(struct eng_stage *s)
 	eng_records_fini(s);
 	eng_rounds_fini(s);
 	sk_share_fini(&s->notice_share);
+	sk_share_fini(&s->late_share);
 	free(s->qps);
 	free(s->free_index);
 	free(s->cold);

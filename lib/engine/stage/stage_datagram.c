@@ -124,6 +124,25 @@ eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle)
 	return ah->host->chan;
 }
 
+/* ---- Datagrams that wait for pages ---- */
+
+int
+eng_datagram_late_take(void *ctx, struct rof_qp *q)
+{
+	struct eng_stage *s = ctx;
+	int user = (int)(eng_qp_of(rof_qp_rd(q))->payer->user - s->users);
+
+	return sk_share_take(&s->late_share, (uint32_t)user, 1) == SK_SHARE_OK ? user : -1;
+}
+
+void
+eng_datagram_late_give(void *ctx, int user)
+{
+	struct eng_stage *s = ctx;
+
+	sk_share_give(&s->late_share, (uint32_t)user, 1);
+}
+
 /* ---- The 40 bytes before a datagram ---- */
 
 /* Writes the IPv4 header into the last 20 bytes, as RoCE over IPv4 does. */

@@ -178,6 +178,8 @@ eng_stage_falcon_init(struct eng_stage *s)
 		.close = stage_falcon_op_close,
 		.ud_qp = eng_datagram_qp,
 		.ud_chan = eng_datagram_chan,
+		.late_take = eng_datagram_late_take,
+		.late_give = eng_datagram_late_give,
 		.ud_grh = eng_datagram_grh,
 		.ud_pass = s->e->cfg.nstages > 1 ? eng_datagram_pass : NULL,
 		.xrc_next = eng_xrc_next,

@@ -188,6 +188,7 @@ struct eng_stage {
 		uint16_t user;
 	} notice_of[ENG_CTL_NOTICES];
 	struct sk_share notice_share;
+	struct sk_share late_share;      /* datagrams that wait for pages */
 	struct eng_client_list noticing; /* clients with something that waits for a notice */
 	uint32_t nnoticing;
 	/* The messages and bytes of all QPs, also of those that are gone. Any thread may read the
@@ -433,6 +434,8 @@ bool eng_passed_poll(struct eng_stage *s);
 bool eng_datagram_pass(void *ctx, uint32_t qpn, struct fa_buf *buf, const uint8_t grh[ROF_GRH_LEN]);
 struct rof_qp *eng_datagram_qp(void *ctx, struct rof_chan *c, uint32_t qpn);
 struct rof_chan *eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle);
+int eng_datagram_late_take(void *ctx, struct rof_qp *q);
+void eng_datagram_late_give(void *ctx, int user);
 void eng_datagram_grh(void *ctx, struct rof_chan *c, uint32_t len, uint8_t grh[ROF_GRH_LEN]);
 
 /* ---- stage_srq.c: shared receive queues ---- */

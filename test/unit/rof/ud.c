@@ -624,6 +624,55 @@ Test(rof_ud, the_datagrams_that_wait_are_bounded_and_flushed)
 	absent_fini(&a);
 }
 
+static int places;
+
+static int
+place_take(void *ctx, struct rof_qp *q)
+{
+	return places > 0 ? --places : -1;
+}
+
+static void
+place_give(void *ctx, int user)
+{
+	places++;
+}
+
+/* A user's datagrams that wait have a share. One that finds no place is lost as on a network, and
+ * the next one gets its receive. */
+Test(rof_ud, a_datagram_without_a_place_to_wait_leaves_its_receive)
+{
+	struct absent a;
+
+	start_poor(&a);
+	s.st.ops.late_take = place_take;
+	s.st.ops.late_give = place_give;
+	places = 0;
+	script_recv(&s, 1, SCRIPT_REGION, 200);
+	script_recv(&s, 2, SCRIPT_REGION, 200);
+	for (unsigned i = 0; i < 2; i++)
+		arrive(SCRIPT_QPN, SCRIPT_QKEY, 100);
+	cr_assert_eq(s.nrecv, 0);
+	cr_assert_eq(s.st.counters[ROF_UD_NO_RECEIVE], 2);
+	places = 1;
+	arrive(SCRIPT_QPN, SCRIPT_QKEY, 30);
+	cr_assert_eq(places, 0);
+	arrive(SCRIPT_QPN, SCRIPT_QKEY, 40);
+	absent_provide(&a, 2 * SCRIPT_REGION);
+	rof_pages(qp[0]);
+	cr_assert_eq(places, 1);
+	cr_assert_eq(s.nrecv, 1);
+	cr_assert_eq(s.recv_wc[0].wr_id, 1);
+	cr_assert_eq(s.recv_wc[0].status, RD_SUCCESS);
+	cr_assert_eq(s.recv_wc[0].byte_len, 70);
+	rof_disconnect(qp[0]);
+	cr_assert_eq(s.nrecv, 2);
+	cr_assert_eq(s.recv_wc[1].wr_id, 2);
+	cr_assert_eq(s.recv_wc[1].status, RD_WR_FLUSH_ERR);
+	stop();
+	absent_fini(&a);
+}
+
 /* Posts a datagram from memory that is not registered between two good ones. */
 static void
 one_bad(uint8_t ordering, uint8_t errors)
