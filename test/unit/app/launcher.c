@@ -102,8 +102,11 @@ __wrap_pthread_join(pthread_t thread, void **result)
 void
 __wrap_eng_destroy(struct eng *e)
 {
-	cr_expect_eq(
-		tends.joined, tends.runs, "a thread tends the machines while the engine is freed");
+	/* The thread itself destroys the engines of machines. */
+	bool itself = tends.runs && pthread_equal(pthread_self(), tends.thread);
+
+	cr_expect(itself || tends.joined == tends.runs,
+		"a thread tends the machines while the host's engine is freed");
 	destroyed++;
 	__real_eng_destroy(e);
 }
