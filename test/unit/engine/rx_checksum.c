@@ -43,6 +43,15 @@ in_two(struct rte_mbuf *m)
 	cr_assert_eq(rte_pktmbuf_chain(m, tail), 0);
 }
 
+/* Makes a checksum wrong. Not 0: that is a UDP packet without a checksum, which Falcon refuses. */
+static void
+falsify(uint8_t sum[2])
+{
+	sum[0] ^= 0x40;
+	if (sum[0] == 0 && sum[1] == 0)
+		sum[1] = 1;
+}
+
 static void
 port(struct rte_mbuf *m, int node)
 {
@@ -51,7 +60,7 @@ port(struct rte_mbuf *m, int node)
 	if (node != 1 || m->data_len < of->checksum + 2u || p[ETH_LEN + 9] != of->proto)
 		return;
 	if (spoil)
-		p[of->checksum] ^= 0x40;
+		falsify(p + of->checksum);
 	m->ol_flags &= ~RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	m->ol_flags |= verdict;
 	if (cut > 0 && m->nb_segs == 1 && m->pkt_len > cut)
