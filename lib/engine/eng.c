@@ -265,7 +265,8 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 		e->cfg.falcon.stack.max_conns = cfg->limits.conns;
 	fa_swift_flow_scaling(&e->cfg.falcon.rue.swift);
 	/* Slices out of order and unfinished FPDUs (stage_iwarp.c) pin at most half of the mbufs.
-	 * What Falcon holds may pin the other half but for an eighth of all (SCARCE_PART). */
+	 * Payloads that Falcon holds may pin the other half but for an eighth of all
+	 * (SCARCE_PART). */
 	e->cfg.tcp.ooo_slices_total = SK_MIN(cfg->tcp.ooo_slices_total, cfg->limits.rx_mbufs / 4);
 	e->id = __atomic_fetch_add(&instances, 1, __ATOMIC_RELAXED);
 	e->wake_fd = -1;

@@ -93,7 +93,7 @@ vb_rs_show_nothing(struct vb_rs *rs)
 {
 	if (rs->a >= 0)
 		pair_drain(rs->a);
-	/* What is not the filler, nor the request of a child, another program has written. */
+	/* Bytes other than the filler and the request of a child come from another program. */
 	if (!rs->out || __atomic_load_n(&rs->shared, __ATOMIC_ACQUIRE))
 		pair_drain(rs->b);
 	rs->in = false;

@@ -364,9 +364,9 @@ is_scarce(const struct rte_mempool *mp, uint32_t part)
 	return rte_mempool_get_ops(mp->ops_index)->get_count(mp) < mp->size / part;
 }
 
-/* Replaces the frames that lie in mbufs of other pools by copies in rx_pool. Whoever sends them has
- * few mbufs left, which the engines that receive from it could hold, all of them: then it could
- * not even receive. Drops those for which rx_pool has none. Returns the number of frames. */
+/* Replaces the frames that lie in mbufs of other pools by copies in rx_pool. Their sender has
+ * few mbufs left, and if the engines that receive from it held all of them, it could not receive a
+ * frame itself. Drops the frames for which rx_pool has no mbuf. Returns the number of frames. */
 static uint16_t
 own_frames(struct eng_transport *t, struct rte_mbuf **m, uint16_t n)
 {

@@ -203,7 +203,7 @@ Test(bar_move, a_child_has_pages_of_its_own)
 	rig_end(&r);
 }
 
-/* What libsaker allocates for an attachment may lie on a page with a buffer of the program. */
+/* The memory of an attachment may lie on a page with a buffer of the program. */
 Test(bar_move, a_child_leaves_an_attachment_on_moved_pages_to_its_parent)
 {
 	struct saker_mr *mr;

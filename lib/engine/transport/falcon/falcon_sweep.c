@@ -174,8 +174,9 @@ host_repeat(struct eng_transport *t, struct eng_falcon_host *h, struct eng_falco
 	eng_falcon_advance(t, fc->c);
 }
 
-/* Visits some of the connections that are being made. Nobody chooses their bucket, so a bucket has
- * few. Those that have joined meanwhile are behind the ones to be visited. */
+/* Visits some of the connections that are being made. No peer or client chooses their
+ * bucket, so a bucket has few. Those that have joined meanwhile are behind the ones to be visited.
+ */
 static void
 host_repeat_some(struct eng_transport *t, struct eng_falcon_host *h)
 {
