@@ -102,6 +102,15 @@ host_give(struct eng_control *c, uint16_t user)
 	ctl_share_give(c, CTL_POOL_HOST, user);
 }
 
+/* Takes a host connection that a peer has requested out of the number of its network: it ends, or a
+ * client pays for it. */
+static void
+host_uncount(struct eng_control *c, struct ctl_host *h)
+{
+	*host_prefix(c, &h->eng.raddr) -= h->counted;
+	h->counted = false;
+}
+
 static void
 host_free(struct eng_control *c, struct cm_conn *q)
 {
@@ -111,7 +120,7 @@ host_free(struct eng_control *c, struct cm_conn *q)
 	TAILQ_REMOVE(&c->hosts, h, all);
 	LIST_REMOVE(h, bucket);
 	c->nhosts--;
-	*host_prefix(c, &h->eng.raddr) -= h->counted;
+	host_uncount(c, h);
 	host_give(c, h->user);
 	ctl_table_del(&c->conns, q->slot);
 	free(h);
@@ -235,6 +244,7 @@ host_of_client(struct eng_control *c, struct ctl_client *cl, int stage, struct s
 	}
 	if (h != NULL) { /* at a peer's request, or of a user that has left it */
 		host_give(c, h->user);
+		host_uncount(c, h);
 		h->user = cl->eng.user;
 		return h;
 	}
