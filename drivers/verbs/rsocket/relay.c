@@ -6,15 +6,16 @@
  * the Unix socket that it is. So a server may accept in one process and serve in another, as long
  * as the first one runs.
  *
- * The child asks by one byte. The parent answers by giving its end a name, which the child sees as
- * the name of its peer. By then, the bytes that vb_rs_show() had put into the pair are gone.
+ * The child asks by one byte that carries a descriptor: no byte of the program does, so that the
+ * parent tells them apart, also when it has begun the relay already. The parent answers by giving
+ * its end a name, which the child sees as the name of its peer. By then, the bytes that
+ * vb_rs_show() had put into the pair are gone.
  */
 #include <sys/epoll.h>
 #include <sys/un.h>
 
 #include "rs_priv.h"
 
-#define ASK        1     /* the byte; the filler has zeros */
 #define CAPACITY   20000 /* bytes: more than the pair holds before a relay */
 #define BUFFER     524288
 #define PATIENCE_S 20
@@ -40,12 +41,22 @@ static void
 relay_join(int fd)
 {
 	const struct timespec ms = {.tv_nsec = 1000 * 1000};
-	const uint8_t ask = ASK;
-	struct iovec v = {(void *)(uintptr_t)&ask, 1};
-	struct msghdr msg = {.msg_iov = &v, .msg_iovlen = 1};
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			     .cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS}};
+	uint8_t ask = 0;
+	struct iovec v = {&ask, 1};
+	struct msghdr msg = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room)};
 
 	if (has_begun(fd))
 		return;
+	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd)); /* any descriptor */
 	syscall(SYS_sendmsg, fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	for (int i = 0; i < PATIENCE_S * 1000 && !has_begun(fd) && !is_hung_up(fd); i++)
 		vb_rs_sys_sleep(&ms);
@@ -68,13 +79,26 @@ vb_rs_raw(struct vb_rs *rs, int fd, int *err)
 
 /* ---- In the process that has the connection ---- */
 
+/* Copies the bytes that the program has written, up to a byte that carries a descriptor, which is
+ * the last one then; *asks is set. As there is no room for the descriptor, the kernel drops it. */
+static ssize_t
+relay_peek(int fd, uint8_t *bytes, size_t most, bool *asks)
+{
+	struct iovec v = {bytes, most};
+	struct msghdr msg = {.msg_iov = &v, .msg_iovlen = 1};
+	ssize_t n = syscall(SYS_recvmsg, fd, &msg, MSG_PEEK | MSG_DONTWAIT);
+
+	*asks = n > 0 && (msg.msg_flags & MSG_CTRUNC) != 0;
+	return n;
+}
+
 void
 vb_rs_relay_asked(struct vb_rs *rs)
 {
 	uint8_t bytes[CAPACITY];
-	ssize_t n = vb_rs_sys_recv(rs->b, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+	bool asks;
 
-	if (rs->state == RS_CONNECTED && n > 0 && bytes[n - 1] == ASK)
+	if (relay_peek(rs->b, bytes, sizeof(bytes), &asks) > 0 && asks && rs->state == RS_CONNECTED)
 		vb_rs_relay_begin(rs);
 }
 
@@ -121,9 +145,10 @@ static bool
 relay_out(struct vb_rs *rs)
 {
 	uint8_t bytes[RS_SLOT];
+	bool asks;
 
 	while (rs->state == RS_CONNECTED && !rs->tx_shut && vb_rs_writable(rs)) {
-		ssize_t n = vb_rs_sys_recv(rs->b, bytes, rs->peer_bytes, MSG_PEEK | MSG_DONTWAIT);
+		ssize_t n = relay_peek(rs->b, bytes, rs->peer_bytes, &asks);
 
 		if (n < 0 && errno == EAGAIN)
 			return true;
@@ -132,7 +157,9 @@ relay_out(struct vb_rs *rs)
 			vb_rs_flush(rs);
 			return false;
 		}
-		n = (ssize_t)vb_rs_give(rs, bytes, (size_t)n);
+		/* A child asks for the relay that has begun. */
+		if (!asks || n > 1)
+			n = (ssize_t)vb_rs_give(rs, bytes, (size_t)(n - asks));
 		if (vb_rs_sys_recv(rs->b, bytes, (size_t)n, MSG_DONTWAIT) != n)
 			vb_rs_break(rs, EIO);
 	}

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "rsocket_fake.h"
@@ -786,6 +787,48 @@ Test(rsocket, a_child_serves_the_connection_that_its_parent_has_accepted)
 	}
 	cr_assert_eq(rshutdown(fds[0], SHUT_WR), 0);
 	cr_assert_eq(rread(fds[0], back, 1), 0, "the child closes, and so the stream ends");
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+}
+
+/* In a child: asks for the relay as the library does, after the parent has begun it already. */
+static void
+child_asks_late(int fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			     .cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS}};
+	struct iovec v = {"\1", 1};
+	struct msghdr msg = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room)};
+	struct sockaddr_un un;
+	socklen_t len;
+
+	do
+		len = sizeof(un);
+	while (getpeername(fd, (struct sockaddr *)&un, &len) == 0 && len <= sizeof(sa_family_t));
+	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	_exit(sendmsg(fd, &msg, 0) == 1 && send(fd, "x", 1, 0) == 1 ? 0 : 1);
+}
+
+Test(rsocket, the_request_for_a_relay_that_has_begun_is_no_data)
+{
+	char c = 0;
+	int status;
+	pid_t child;
+
+	connected();
+	child = fork();
+	if (child == 0)
+		child_asks_late(fds[1]);
+	cr_assert_eq(rclose(fds[1]), 0);
+	cr_assert_eq(rread(fds[0], &c, 1), 1);
+	cr_assert_eq(c, 'x');
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
 }
