@@ -11,6 +11,7 @@
 
 #include <rte_byteorder.h>
 
+#include "../../base/prf.h"
 #include "../../base/wheel.h"
 #include "../../net/net.h"
 #include "../../tcp/tcp.h"
@@ -201,7 +202,8 @@ struct eng_transport {
 	unsigned tx_waiting; /* frames in tx[] */
 	uint16_t ip_id;      /* the IPv4 Identification of the next frame */
 	/* Lookup of connections and listeners */
-	struct rte_hash *tuples;
+	struct rte_hash *tuples; /* by eng_tuple_hash() */
+	struct sk_key tuple_key; /* random */
 	/* Recent results, in a slot for each connection that TCP can have (tuples.c): 2^n slots.
 	 * The slot is the upper bits of a product with hit_key, which is random. */
 	struct eng_hits *hits;
@@ -372,6 +374,8 @@ void eng_port_back(struct eng_port *p);
 /* Creates the table of tuples for `conns` TCP connections. Returns 0 or -ENOMEM. */
 int eng_tuples_create(struct eng_transport *t, uint32_t conns);
 void eng_tuples_destroy(struct eng_transport *t);
+/* Returns the hash of a tuple in the table. */
+uint32_t eng_tuple_hash(const struct eng_transport *t, const struct tcp_tuple *key);
 /* Returns the TCP connection of the tuple `key`, or NULL. */
 struct tcp_conn *eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key);
 static inline struct eng_hits *

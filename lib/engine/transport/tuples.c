@@ -6,7 +6,6 @@
  * unspecified address.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,20 +20,12 @@
 
 _Static_assert(sizeof(struct tcp_tuple) == 40, "a key without padding");
 
-static struct sk_key tuple_key; /* of the process: an rte_hash_function has no context */
-
-static void
-tuple_key_make(void)
+/* Peers choose tuples: they must not know which ones collide. Those of a CRC do, whatever its
+ * initial value is, since it is linear. */
+uint32_t
+eng_tuple_hash(const struct eng_transport *t, const struct tcp_tuple *key)
 {
-	sk_random(&tuple_key, sizeof(tuple_key));
-}
-
-/* Implements rte_hash_function. Peers choose tuples: they must not know which ones collide. Those
- * of a CRC do, whatever its initial value is, since it is linear. */
-static uint32_t
-tuples_hash(const void *key, uint32_t len, uint32_t init)
-{
-	return (uint32_t)sk_siphash(&tuple_key, key, len);
+	return (uint32_t)sk_siphash(&t->tuple_key, key, sizeof(*key));
 }
 
 static size_t
@@ -61,18 +52,16 @@ hits_create(struct eng_transport *t, uint32_t conns)
 int
 eng_tuples_create(struct eng_transport *t, uint32_t conns)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	char name[RTE_HASH_NAMESIZE];
 	struct rte_hash_parameters p = {.name = name,
 		.entries = conns < 64 ? 64 : conns,
 		.key_len = sizeof(struct tcp_tuple),
-		.hash_func = tuples_hash,
 		.socket_id = t->e->cfg.socket_id,
 		/* With the extended table, an insertion does not fail. */
 		.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE};
 
 	snprintf(name, sizeof(name), "sk%u_tuples%u", t->e->id, t->index);
-	pthread_once(&once, tuple_key_make);
+	sk_random(&t->tuple_key, sizeof(t->tuple_key));
 	t->tuples = rte_hash_create(&p);
 	if (t->tuples == NULL || hits_create(t, t->e->cfg.tcp.max_conns) < 0)
 		return -ENOMEM;
@@ -142,7 +131,7 @@ eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key)
 		if (conn != NULL && memcmp(tcp_tuple(conn), key, sizeof(*key)) == 0)
 			return conn;
 	}
-	if (rte_hash_lookup_data(t->tuples, key, &found) < 0)
+	if (rte_hash_lookup_with_hash_data(t->tuples, key, eng_tuple_hash(t, key), &found) < 0)
 		return NULL;
 	hit_fill(t, hits, key, found);
 	return found;
@@ -154,7 +143,8 @@ eng_tcp_conn_added(void *ctx, struct tcp_conn *conn, struct tcp_listener *l)
 	struct eng_transport *t = ctx;
 
 	/* This cannot fail: the table has a place for each connection that TCP can have. */
-	rte_hash_add_key_data(t->tuples, tcp_tuple(conn), conn);
+	rte_hash_add_key_with_hash_data(
+		t->tuples, tcp_tuple(conn), eng_tuple_hash(t, tcp_tuple(conn)), conn);
 	if (l == NULL)
 		eng_lports_add(&t->lports, tcp_tuple(conn));
 }
@@ -169,7 +159,7 @@ eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn)
 	for (unsigned i = 0; i < ENG_HIT_WAYS; i++)
 		if (hits->way[i].conn == conn)
 			hits->way[i] = (struct eng_hit){0};
-	rte_hash_del_key(t->tuples, key);
+	rte_hash_del_key_with_hash(t->tuples, key, eng_tuple_hash(t, key));
 	if (tcp_conn_listener(conn) == NULL)
 		eng_lports_del(&t->lports, key);
 	eng_conn_left_end(t, conn);
