@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connecting end of Unix sockets, and messages that carry descriptors. */
+/*
+ * The connecting end of Unix sockets, and messages that carry descriptors, between processes that
+ * trust each other. A server receives those of its clients by descriptors.h: to close one may take
+ * as long as its sender likes.
+ */
 #ifndef SAKER_BASE_SOCK_H
 #define SAKER_BASE_SOCK_H
 
