@@ -14,12 +14,10 @@ take_memory 600
 ns=bond$$
 ip netns add $ns || skip "no network namespace can be made"
 joiner=''
-leave() {
-    end_all
+after_end() {
     [ -z "$joiner" ] || { kill "$joiner"; wait "$joiner"; } 2>/dev/null
     ip netns del $ns
 }
-trap leave EXIT
 inside() { ip netns exec $ns "$@"; }
 inside sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 for link in 0 1; do

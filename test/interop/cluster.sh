@@ -27,7 +27,7 @@ node() {
         fail "/dev/infiniband/$1 cannot be created"
     nodes+=("/dev/infiniband/$1")
 }
-trap 'rm -f "${nodes[@]}"; end_all' EXIT
+after_end() { rm -f "${nodes[@]}"; }
 node uverbs-sakerf0
 
 clients() { telemetry "$1" /saker/info | jq .clients; }

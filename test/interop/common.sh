@@ -212,7 +212,8 @@ one_guest() {
     export SAKER_GUEST_NAME=one$$
     build_guest
     guest_files=("$guests/$SAKER_GUEST_NAME" "$@")
-    trap 'test/interop/guest.py stop; rm -rf "${guest_files[@]}"; end_all' EXIT
+    before_end() { test/interop/guest.py stop; }
+    after_end() { rm -rf "${guest_files[@]}"; }
 }
 # boot_guest DEVICE...: boots the guest with devices in guest.py's form, and waits for the siw
 # devices of its cards.

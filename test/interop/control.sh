@@ -274,7 +274,7 @@ say "a capture by dpdk-dumpcap, a second process"
 # That needs memory in files, as saker has it without --in-memory.
 [ "${memory[0]}" = --in-memory ] || skip "no huge pages, which dpdk-dumpcap needs; the rest passed"
 mkdir "$work/huge"
-trap 'umount -l "$work/huge"; end_all' EXIT
+after_end() { umount -l "$work/huge"; }
 mount -t hugetlbfs none "$work/huge" || fail "hugetlbfs"
 memory=(--huge-dir "$work/huge" -m 256)
 saker c 0@0 "net_tap0,iface=sk$$" -- --idle sleep --address 0=198.18.7.1/30

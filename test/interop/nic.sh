@@ -22,13 +22,10 @@ test/interop/guest.py backports >"$work/backports.log" 2>&1 ||
     skip "no QEMU with igb: $(tail -n 1 "$work/backports.log")"
 export SAKER_GUEST_MEM=1536 SAKER_GUEST_CPUS=2
 ns=nic$$ model='' table=()
-leave() {
-    test/interop/guest.py stop
+after_end() {
     rm -rf "${guest_files[@]}"
     ip netns del "$ns" 2>/dev/null
-    end_all
 }
-trap leave EXIT
 
 # nic [-t SECONDS] VERB...: nic.inc in the guest.
 nic() {

@@ -130,7 +130,7 @@ else
 fi
 
 ns=skp$$
-leave() { ip netns del "$ns" 2>/dev/null; }
+after_end() { ip netns del "$ns" 2>/dev/null; }
 if ! ip netns add $ns 2>/dev/null; then
     [ "$(id -u)" = 0 ] && fail "no network namespace can be made"
     echo "left out: the kernel's ports, because only root makes network namespaces"
@@ -176,7 +176,7 @@ join() {
 }
 join >/dev/null 2>&1 &
 joiner=$!
-leave() { kill $joiner; ip netns del $ns; } 2>/dev/null
+after_end() { kill $joiner; ip netns del $ns; } 2>/dev/null
 tap() { # tap OP SIZE
     apart "tap-$1-$2" --vdev net_tap0,iface=tap0 -- --vdev net_tap0,iface=tap1 -- \
         --op "$1" --test lat --size "$2"

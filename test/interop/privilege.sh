@@ -22,11 +22,10 @@ run=$work/run
 chmod 711 "$work"
 install -d -m 755 -o $id -g $id "$run"
 
-drop_spaces() {
+after_end() {
     local s
     for s in "${spaces[@]}"; do ip netns del "$s" 2>/dev/null; done
 }
-trap 'end_all; drop_spaces' EXIT
 
 # served NAME CPU VDEV... -- OPTIONS...: starts a saker under the unit, and waits until it accepts
 # clients. ${inside[@]}: the command that starts it.

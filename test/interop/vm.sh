@@ -34,7 +34,7 @@ kill_tree() {
     for p in $(pgrep -P "$1"); do kill_tree "$p"; done
     kill "$1" 2>/dev/null
 }
-leave() {
+before_end() {
     local vm
     [ -f "$work/passed" ] || control host show vms
     for vm in web db; do
@@ -45,11 +45,11 @@ leave() {
         [[ $vm == *server* || $vm == *client* || $vm == victim ]] && [ -n "${pid[$vm]-}" ] &&
             kill_tree "${pid[$vm]}"
     done
-    end_all
+}
+after_end() {
     umount "$huge" 2>/dev/null
     rmdir "$huge"
 }
-trap leave EXIT
 
 # ---- Machines ----
 
