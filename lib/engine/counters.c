@@ -162,7 +162,6 @@ eng_port_look(const struct eng *e, unsigned port, struct eng_port_view *out)
 		.multi_seg = p->multi_seg,
 		.tso = p->tso,
 		.rss = p->rss,
-		.id = p->id,
-		.removed = __atomic_load_n(&p->gone, __ATOMIC_RELAXED) &&
-			   !__atomic_load_n(&p->again, __ATOMIC_RELAXED)};
+		.id = p->dev.id,
+		.removed = eng_device_is_removed(&p->dev)};
 }

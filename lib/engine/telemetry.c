@@ -250,9 +250,9 @@ ports(struct eng *e, const char *params, struct rte_tel_data *d)
 		struct rte_tel_data *sub;
 		char name[16];
 
-		snprintf(name, sizeof(name), "%u", e->ports[i].id);
+		snprintf(name, sizeof(name), "%u", e->ports[i].dev.id);
 		sub = sub_dict(d, name);
-		if (sub == NULL || rte_eth_stats_get(e->ports[i].id, &st) != 0)
+		if (sub == NULL || rte_eth_stats_get(e->ports[i].dev.id, &st) != 0)
 			break;
 		rte_tel_data_add_dict_u64(sub, "mtu", e->ports[i].mtu);
 		rte_tel_data_add_dict_u64(sub, "rx_packets", st.ipackets);

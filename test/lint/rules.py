@@ -45,8 +45,9 @@ ROOMS = {
 
 # Headers that count as part of another room than their folder's.
 HEADERS = {
-    # The engine's public header declares the configuration that each of its rooms reads.
+    # The engine's public headers declare the configuration and the devices that its rooms use.
     'lib/engine/engine.h': _COMMON,
+    'lib/engine/device.h': _COMMON,
 }
 
 # Pairs that the order of the list permits and that stay apart nevertheless.

@@ -8,6 +8,7 @@
 #define SAKER_ENGINE_INSTANCE_H
 
 #include "../../base/share.h"
+#include "../device.h"
 #include "../engine.h"
 #include "msg.h"
 #include "objects.h"
@@ -15,7 +16,6 @@
 #define ENG_BURST     32   /* most frames or messages that a stage takes from a queue at once */
 #define ENG_DATA_RING 4096 /* entries of a ring between a transport stage and an engine stage */
 #define ENG_RSS_KEY   64   /* bytes; ports use the first 40 or 52 of them */
-#define ENG_BARS      6    /* most mapped register areas of a port's device */
 #define ENG_MAX_FRAME 65535
 #define ENG_TSO_MAX   65000 /* bytes of TCP payload in a TSO frame */
 
@@ -34,27 +34,18 @@ struct rte_rcu_qsbr;
 struct rte_ring;
 
 struct eng_port {
-	uint16_t id;  /* DPDK's port number */
 	uint32_t mtu; /* most bytes of an IP packet */
 	uint8_t mac[6];
 	bool started;
-	bool down;      /* atomic: eng_ports_look() found the link down */
-	bool cksum;     /* the port computes TCP checksums of sent frames */
-	bool ip_cksum;  /* the port computes IPv4 header checksums */
-	bool udp_cksum; /* the port computes UDP checksums */
-	uint32_t tso;   /* most TCP payload bytes of a TSO frame; 0: the port has no TSO */
-	bool multi_seg; /* the port sends frames of several segments */
-	bool tagged;    /* it has addresses on VLANs: a tag that it has stripped is put back */
-	bool foreign;   /* received frames lie in mbufs of the sender's pools */
-	/* Atomic: the device was removed, and no stage uses it from its next turn on. `left` has a
-	 * bit for each transport stage that has taken note (port_remove.c). */
-	bool gone;
-	uint64_t left; /* atomic */
-	/* The driver connects to its peer only when the port starts (port_again.c). While `again`
-	 * (atomic) is set, `gone` means that the port starts again. */
-	bool connects, again;
-	unsigned connecting;        /* calls of eng_ports_look() until the first link */
-	uint16_t most_segs;         /* segments of a frame that is not for TSO; 0: any number */
+	bool cksum;         /* the port computes TCP checksums of sent frames */
+	bool ip_cksum;      /* the port computes IPv4 header checksums */
+	bool udp_cksum;     /* the port computes UDP checksums */
+	uint32_t tso;       /* most TCP payload bytes of a TSO frame; 0: the port has no TSO */
+	bool multi_seg;     /* the port sends frames of several segments */
+	bool tagged;        /* it has addresses on VLANs: a tag that it has stripped is put back */
+	bool foreign;       /* received frames lie in mbufs of the sender's pools */
+	uint64_t left;      /* atomic: has a bit for each transport stage that has noted dev.gone */
+	uint16_t most_segs; /* segments of a frame that is not for TSO; 0: any number */
 	struct eng_port_intr *intr; /* its receive interrupts; NULL: none, or not used */
 	/* A port may have fewer queues than there are transport stages. A stage below rx_queues
 	 * receives from the port, and a stage below tx_queues sends to it. Any other stage s passes
@@ -64,10 +55,7 @@ struct eng_port {
 	/* RTE_ETH_RSS_*: the packets that arrive at the queue of their home stage. */
 	uint64_t rss;
 	uint8_t rss_key[ENG_RSS_KEY]; /* e->rss_key, or the key that the device uses instead */
-	/* The device, to find it again: its name and arguments for EAL, and its name as a port. */
-	char device[64], args[192], name[64];
-	unsigned looks;     /* by eng_ports_look() since all stages left; 1 before, 0: not gone */
-	int bars[ENG_BARS]; /* guards of the mapped registers; below 0: none */
+	struct eng_device dev;
 	struct rte_ring *lane[ENG_MAX_TRANSPORTS]; /* of struct rte_mbuf * */
 };
 

@@ -188,7 +188,7 @@ home_read_key(struct eng *e, struct eng_port *p, uint8_t len)
 {
 	uint8_t key[UINT8_MAX + 1] = {0};
 	struct rte_eth_rss_conf rss = {.rss_key = key, .rss_key_len = len > 0 ? len : KEY_LEN};
-	int rc = rte_eth_dev_rss_hash_conf_get(p->id, &rss);
+	int rc = rte_eth_dev_rss_hash_conf_get(p->dev.id, &rss);
 
 	if (rc != 0)
 		return len > 0 && len <= sizeof(e->rss_key);
@@ -198,7 +198,7 @@ home_read_key(struct eng *e, struct eng_port *p, uint8_t len)
 		if (memcmp(key, none, sizeof(none)) == 0)
 			return false;
 		memcpy(p->rss_key, key, sizeof(p->rss_key));
-		sk_log(SK_LOG_INFO, "port %u uses an RSS key of its own", p->id);
+		sk_log(SK_LOG_INFO, "port %u uses an RSS key of its own", p->dev.id);
 	}
 	p->rss &= rss.rss_hf;
 	if (!ports_reach_all(p->rss_key, 2))
@@ -224,9 +224,9 @@ home_fill_table(const struct eng *e, const struct eng_port *p, uint16_t size)
 			(uint16_t)(i % e->cfg.ntransports % p->rx_queues);
 		has[i / RTE_ETH_RETA_GROUP_SIZE].mask = group->mask;
 	}
-	if (rte_eth_dev_rss_reta_update(p->id, table, size) == 0)
+	if (rte_eth_dev_rss_reta_update(p->dev.id, table, size) == 0)
 		return true;
-	return rte_eth_dev_rss_reta_query(p->id, has, size) == 0 &&
+	return rte_eth_dev_rss_reta_query(p->dev.id, has, size) == 0 &&
 	       memcmp(has, table, sizeof(table)) == 0;
 }
 
@@ -240,7 +240,7 @@ eng_home_spread(struct eng *e, struct eng_port *p)
 	memcpy(p->rss_key, e->rss_key, sizeof(p->rss_key));
 	p->rss = 0;
 	/* Some drivers know the size of the table only when the port is configured. */
-	if (requested == 0 || rte_eth_dev_info_get(p->id, &info) != 0)
+	if (requested == 0 || rte_eth_dev_info_get(p->dev.id, &info) != 0)
 		return;
 	if (info.reta_size == 0 || info.reta_size > RETA_MAX || !rte_is_power_of_2(info.reta_size))
 		return;

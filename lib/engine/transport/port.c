@@ -49,7 +49,7 @@ struct attempt {
 static int
 engine_port_refuse(char *err, size_t errlen, const struct eng_port *p, const char *what, int rc)
 {
-	snprintf(err, errlen, "port %u: %s: %s", p->id, what, strerror(-rc));
+	snprintf(err, errlen, "port %u: %s: %s", p->dev.id, what, strerror(-rc));
 	return rc;
 }
 
@@ -126,26 +126,26 @@ static int
 setup_rx_queue(const struct eng *e, const struct eng_port *p, uint16_t q, uint16_t rxd,
 	const struct rte_eth_dev_info *info)
 {
-	unsigned socket = (unsigned)rte_eth_dev_socket_id(p->id);
+	unsigned socket = (unsigned)rte_eth_dev_socket_id(p->dev.id);
 	struct rte_mempool *pool = e->transports[q]->rx_pool;
 	struct rte_eth_rxconf conf = info->default_rxconf;
 
 	conf.rx_drop_en = 1;
-	if (p->rx_queues > 1 && rte_eth_rx_queue_setup(p->id, q, rxd, socket, &conf, pool) == 0)
+	if (p->rx_queues > 1 && rte_eth_rx_queue_setup(p->dev.id, q, rxd, socket, &conf, pool) == 0)
 		return 0;
-	return rte_eth_rx_queue_setup(p->id, q, rxd, socket, NULL, pool);
+	return rte_eth_rx_queue_setup(p->dev.id, q, rxd, socket, NULL, pool);
 }
 
 static int
 setup_queues(struct eng *e, struct eng_port *p, const struct attempt *a,
 	const struct rte_eth_dev_info *info)
 {
-	int socket = rte_eth_dev_socket_id(p->id), rc = 0;
+	int socket = rte_eth_dev_socket_id(p->dev.id), rc = 0;
 
 	for (uint16_t q = 0; q < p->rx_queues && rc == 0; q++)
 		rc = setup_rx_queue(e, p, q, a->rxd, info);
 	for (uint16_t q = 0; q < p->tx_queues && rc == 0; q++)
-		rc = rte_eth_tx_queue_setup(p->id, q, a->txd, (unsigned)socket, NULL);
+		rc = rte_eth_tx_queue_setup(p->dev.id, q, a->txd, (unsigned)socket, NULL);
 	return rc;
 }
 
@@ -156,8 +156,8 @@ set_mac(const struct eng_port *p)
 	struct rte_ether_addr mac;
 
 	memcpy(mac.addr_bytes, p->mac, sizeof(p->mac));
-	if (rte_eth_dev_default_mac_addr_set(p->id, &mac) != 0)
-		(void)rte_eth_promiscuous_enable(p->id);
+	if (rte_eth_dev_default_mac_addr_set(p->dev.id, &mac) != 0)
+		(void)rte_eth_promiscuous_enable(p->dev.id);
 }
 
 /* Sets p->mac from the configuration or from the port. A port without a MAC address (net_ring) gets
@@ -168,8 +168,8 @@ take_mac(struct eng_port *p, const struct eng_port_config *pc)
 	struct rte_ether_addr mac, have;
 	int rc;
 
-	rc = rte_eth_macaddr_get(p->id, &have);
-	memcpy(mac.addr_bytes, eng_port_is_gone(p) ? p->mac : pc->mac, sizeof(p->mac));
+	rc = rte_eth_macaddr_get(p->dev.id, &have);
+	memcpy(mac.addr_bytes, eng_device_is_gone(&p->dev) ? p->mac : pc->mac, sizeof(p->mac));
 	if (!rte_is_valid_assigned_ether_addr(&mac)) {
 		if (rc != 0)
 			return rc;
@@ -203,7 +203,7 @@ refuse_mtu(char *err, size_t errlen, const struct eng_port *p, const struct rte_
 {
 	uint32_t frame = info->max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN;
 
-	snprintf(err, errlen, "port %u: it does not carry an MTU of %u, only %u to %u", p->id,
+	snprintf(err, errlen, "port %u: it does not carry an MTU of %u, only %u to %u", p->dev.id,
 		p->mtu, info->min_mtu, RTE_MIN((uint32_t)info->max_mtu, frame));
 	return -EINVAL;
 }
@@ -214,18 +214,19 @@ refuse_mtu(char *err, size_t errlen, const struct eng_port *p, const struct rte_
 static int
 start_with_mtu(struct eng_port *p, char *err, size_t errlen)
 {
-	int set = rte_eth_dev_set_mtu(p->id, (uint16_t)p->mtu), rc = rte_eth_dev_start(p->id);
+	int set = rte_eth_dev_set_mtu(p->dev.id, (uint16_t)p->mtu),
+	    rc = rte_eth_dev_start(p->dev.id);
 	uint16_t have = 0;
 
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "does not start", rc);
 	if (set != 0 && set != -ENOTSUP)
-		set = rte_eth_dev_set_mtu(p->id, (uint16_t)p->mtu);
+		set = rte_eth_dev_set_mtu(p->dev.id, (uint16_t)p->mtu);
 	if (set == 0 || set == -ENOTSUP)
 		return 0;
-	if (rte_eth_dev_get_mtu(p->id, &have) == 0 && have >= p->mtu)
+	if (rte_eth_dev_get_mtu(p->dev.id, &have) == 0 && have >= p->mtu)
 		return 0;
-	(void)rte_eth_dev_stop(p->id);
+	(void)rte_eth_dev_stop(p->dev.id);
 	return engine_port_refuse(err, errlen, p, "refuses the MTU", set);
 }
 
@@ -258,7 +259,7 @@ bring_up(struct eng *e, struct eng_port *p, const struct eng_port_config *pc,
 	conf.rxmode.mtu = mtu_to_ask(p, info);
 	if (conf.rxmode.mtu == 0)
 		return refuse_mtu(err, errlen, p, info);
-	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &a->rxd, &a->txd);
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->dev.id, &a->rxd, &a->txd);
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "refuses the numbers of descriptors", rc);
 	choose_queues(e, p, info, a);
@@ -266,7 +267,7 @@ bring_up(struct eng *e, struct eng_port *p, const struct eng_port_config *pc,
 	p->rss = 0;
 	if (a->wishes & WISH_RSS)
 		eng_home_configure(e, p, info, &conf);
-	rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &conf);
+	rc = rte_eth_dev_configure(p->dev.id, p->rx_queues, p->tx_queues, &conf);
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "cannot be configured", rc);
 	rc = setup_queues(e, p, a, info);
@@ -321,7 +322,7 @@ set_groups(const struct eng *e, unsigned i)
 	for (unsigned k = 0; k < e->cfg.nifs; k++)
 		if (e->cfg.ifs[k].port == i && !sk_addr_is_v4(&e->cfg.ifs[k].addr))
 			add_group(groups, &n, e->cfg.ifs[k].addr.b + 13);
-	return rte_eth_dev_set_mc_addr_list(p->id, groups, n);
+	return rte_eth_dev_set_mc_addr_list(p->dev.id, groups, n);
 }
 
 /* Makes the port accept neighbour solicitations, which are sent to multicast addresses. A port
@@ -330,21 +331,21 @@ static void
 accept_multicast(const struct eng *e, unsigned i)
 {
 	const struct eng_port *p = &e->ports[i];
-	int all = rte_eth_allmulticast_enable(p->id), groups, any;
+	int all = rte_eth_allmulticast_enable(p->dev.id), groups, any;
 
 	if (all == 0)
 		return;
 	groups = set_groups(e, i);
-	any = groups == 0 ? 0 : rte_eth_promiscuous_enable(p->id);
+	any = groups == 0 ? 0 : rte_eth_promiscuous_enable(p->dev.id);
 	if (groups == 0 || any == 0)
-		sk_log(SK_LOG_INFO, "port %u cannot accept all multicast frames (%s): it %s", p->id,
-			strerror(-all),
+		sk_log(SK_LOG_INFO, "port %u cannot accept all multicast frames (%s): it %s",
+			p->dev.id, strerror(-all),
 			groups == 0 ? "accepts those to its IPv6 addresses" : "is promiscuous");
 	else if (all != -ENOTSUP || groups != -ENOTSUP || any != -ENOTSUP)
 		sk_log(SK_LOG_WARNING,
 			"port %u accepts no multicast frames (%s): its IPv6 neighbours cannot "
 			"find it",
-			p->id, strerror(-all));
+			p->dev.id, strerror(-all));
 }
 
 /* Turns pause frames off: a stage that is late would stop all stations of the switch, and
@@ -353,14 +354,14 @@ static void
 pause_off(const struct eng_port *p)
 {
 	struct rte_eth_fc_conf fc = {0};
-	int rc = rte_eth_dev_flow_ctrl_get(p->id, &fc);
+	int rc = rte_eth_dev_flow_ctrl_get(p->dev.id, &fc);
 
 	if (rc != 0 || fc.mode == RTE_ETH_FC_NONE)
 		return;
 	fc.mode = RTE_ETH_FC_NONE;
-	rc = rte_eth_dev_flow_ctrl_set(p->id, &fc);
+	rc = rte_eth_dev_flow_ctrl_set(p->dev.id, &fc);
 	if (rc != 0)
-		sk_log(SK_LOG_INFO, "port %u keeps its flow control: %s", p->id, strerror(-rc));
+		sk_log(SK_LOG_INFO, "port %u keeps its flow control: %s", p->dev.id, strerror(-rc));
 }
 
 /* Has a bond take in the ports that its arguments name. DPDK's driver does that when it is
@@ -373,8 +374,15 @@ take_in(const struct eng_port *p, struct rte_eth_dev_info *info)
 
 	if (strcmp(info->driver_name, "net_bonding") != 0)
 		return 0;
-	rc = rte_eth_dev_configure(p->id, 1, 1, &conf);
-	return rc != 0 ? rc : rte_eth_dev_info_get(p->id, info);
+	rc = rte_eth_dev_configure(p->dev.id, 1, 1, &conf);
+	return rc != 0 ? rc : rte_eth_dev_info_get(p->dev.id, info);
+}
+
+/* The loops note that a device is out of use when they run. */
+static void
+wake_all(void *e)
+{
+	eng_wake(e, UINT32_MAX);
 }
 
 int
@@ -386,7 +394,7 @@ eng_port_open(struct eng *e, unsigned i, char *err, size_t errlen)
 	struct attempt a;
 	int rc;
 
-	rc = rte_eth_dev_info_get(p->id, &info);
+	rc = rte_eth_dev_info_get(p->dev.id, &info);
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "no such port", rc);
 	if (info.max_rx_queues == 0 || info.max_tx_queues == 0)
@@ -399,15 +407,14 @@ eng_port_open(struct eng *e, unsigned i, char *err, size_t errlen)
 		return rc;
 	p->started = true;
 	if ((a.wishes & WISH_INTERRUPTS) && !eng_intr_open(e, i))
-		sk_log(SK_LOG_INFO, "port %u has no receive interrupts", p->id);
+		sk_log(SK_LOG_INFO, "port %u has no receive interrupts", p->dev.id);
 	eng_home_spread(e, p);
 	rc = take_mac(p, pc);
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "has no MAC address", rc);
 	accept_multicast(e, i);
 	pause_off(p);
-	eng_port_watch(e, i);
-	eng_port_again_watch(e, i);
+	eng_device_watch(&p->dev, wake_all, e);
 	return 0;
 }
 
@@ -416,53 +423,35 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 {
 	struct eng_port *p = &e->ports[i];
 
-	p->id = e->cfg.ports[i].port_id;
+	p->dev.id = e->cfg.ports[i].port_id;
 	p->mtu = e->cfg.ports[i].mtu;
 	for (unsigned k = 0; k < e->cfg.nifs; k++)
 		p->tagged |= e->cfg.ifs[k].port == i && e->cfg.ifs[k].vlan != ETH_NO_VLAN;
 	return eng_port_open(e, i, err, errlen);
 }
 
-/* Looks after a port whose device is gone. */
-static void
-look_gone(struct eng *e, unsigned i)
-{
-	struct eng_port *p = &e->ports[i];
-	uint64_t all = UINT64_MAX >> (64 - e->cfg.ntransports);
-
-	if (p->looks == 0)
-		sk_log(SK_LOG_WARNING, "port %u: its device %s was removed", p->id, p->device);
-	p->looks = __atomic_load_n(&p->left, __ATOMIC_ACQUIRE) == all ? p->looks + 1 : 1;
-	if (p->looks > 2)
-		eng_port_release(e, i);
-}
-
 void
 eng_ports_look(struct eng *e)
 {
+	uint64_t all = UINT64_MAX >> (64 - e->cfg.ntransports);
+
 	for (unsigned i = 0; i < e->cfg.nports; i++) {
 		struct eng_port *p = &e->ports[i];
-		struct rte_eth_link link;
-		bool down;
 
-		if (p->started && eng_port_is_gone(p)) {
-			if (eng_port_is_again(p))
-				eng_port_again_look(e, i);
-			else
-				look_gone(e, i);
+		if (!p->started)
 			continue;
+		switch (eng_device_look(
+			&p->dev, __atomic_load_n(&p->left, __ATOMIC_ACQUIRE) == all)) {
+		case ENG_DEVICE_STARTED:
+			eng_port_back(p);
+			eng_wake(e, UINT32_MAX);
+			break;
+		case ENG_DEVICE_UNUSED:
+			eng_port_release(e, i);
+			break;
+		case ENG_DEVICE_SAME:
+			break;
 		}
-		if (!p->started || rte_eth_link_get_nowait(p->id, &link) != 0)
-			continue;
-		down = link.link_status == RTE_ETH_LINK_DOWN;
-		if (!down)
-			p->connecting = 0;
-		else if (__atomic_load_n(&p->down, __ATOMIC_RELAXED))
-			eng_port_again_begin(e, i);
-		if (down == __atomic_load_n(&p->down, __ATOMIC_RELAXED))
-			continue;
-		__atomic_store_n(&p->down, down, __ATOMIC_RELAXED);
-		sk_log(SK_LOG_INFO, "port %u: the link is %s", p->id, down ? "down" : "up");
 	}
 }
 
@@ -475,22 +464,22 @@ eng_port_stop(struct eng *e, unsigned i)
 
 	if (!p->started)
 		return;
-	if (eng_port_is_gone(p) && !eng_port_is_again(p)) {
+	if (eng_device_is_removed(&p->dev)) {
 		eng_port_release(e, i);
 		return;
 	}
-	eng_port_unwatch(e, i);
+	eng_device_unwatch(&p->dev);
 	eng_intr_close(e, i);
 	for (unsigned q = 0; q < p->rx_queues; q++) {
 		/* The number of bursts is limited, because the port may still receive frames. */
 		for (unsigned k = 0; k < UINT16_MAX / ENG_BURST; k++) {
-			n = rte_eth_rx_burst(p->id, (uint16_t)q, burst, ENG_BURST);
+			n = rte_eth_rx_burst(p->dev.id, (uint16_t)q, burst, ENG_BURST);
 			if (n == 0)
 				break;
 			rte_pktmbuf_free_bulk(burst, n);
 		}
 	}
-	(void)rte_eth_tx_done_cleanup(p->id, 0, 0);
-	rte_eth_dev_stop(p->id);
+	(void)rte_eth_tx_done_cleanup(p->dev.id, 0, 0);
+	rte_eth_dev_stop(p->dev.id);
 	p->started = false;
 }

@@ -111,7 +111,7 @@ eng_transport_arm(struct eng_transport *t, int epoll_fd)
 	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
 		const struct eng_port *p = &t->e->ports[i];
 
-		if (t->index < p->rx_queues && !eng_port_is_gone(p))
+		if (t->index < p->rx_queues && !eng_device_is_gone(&p->dev))
 			all &= p->intr != NULL &&
 			       intr_enable(p->intr, (uint16_t)t->index, epoll_fd);
 	}
@@ -124,11 +124,11 @@ eng_transport_disarm(struct eng_transport *t)
 	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
 		struct eng_port *p = &t->e->ports[i];
 
-		if (t->index >= p->rx_queues || eng_port_is_gone(p) || p->intr == NULL ||
+		if (t->index >= p->rx_queues || eng_device_is_gone(&p->dev) || p->intr == NULL ||
 			p->intr->queue[t->index].fd < 0)
 			continue;
 		pthread_mutex_lock(&p->intr->lock);
-		(void)rte_eth_dev_rx_intr_disable(p->id, (uint16_t)t->index);
+		(void)rte_eth_dev_rx_intr_disable(p->dev.id, (uint16_t)t->index);
 		pthread_mutex_unlock(&p->intr->lock);
 	}
 }
@@ -144,14 +144,14 @@ eng_intr_open(struct eng *e, unsigned i)
 	struct eng_port_intr *p;
 
 	/* A driver without the function has no interrupts, whatever the configuration requested. */
-	if (rte_eth_dev_rx_intr_enable(port->id, 0) != 0)
+	if (rte_eth_dev_rx_intr_enable(port->dev.id, 0) != 0)
 		return false;
-	(void)rte_eth_dev_rx_intr_disable(port->id, 0);
+	(void)rte_eth_dev_rx_intr_disable(port->dev.id, 0);
 	p = calloc(1, sizeof(*p));
 	if (p == NULL)
 		return false;
 	p->e = e;
-	p->id = port->id;
+	p->id = port->dev.id;
 	p->changes = 1;
 	pthread_mutex_init(&p->lock, NULL);
 	for (unsigned q = 0; q < ENG_MAX_TRANSPORTS; q++)

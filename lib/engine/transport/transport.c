@@ -413,7 +413,7 @@ transport_receive(struct eng_transport *t, uint16_t port)
 
 	if (t->index >= p->rx_queues)
 		return 0;
-	n = rte_eth_rx_burst(p->id, (uint16_t)t->index, m, ENG_BURST);
+	n = rte_eth_rx_burst(p->dev.id, (uint16_t)t->index, m, ENG_BURST);
 	if (n == 0)
 		return 0;
 	t->frames_left -= n;
@@ -518,7 +518,7 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 	t->pulled = false;
 	t->waited = now - t->looked;
 	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
-		if (eng_port_is_gone(&t->e->ports[i]))
+		if (eng_device_is_gone(&t->e->ports[i].dev))
 			eng_port_leave(t, (uint16_t)i);
 		else if (!behind)
 			t->left |= receive_port(t, (uint16_t)i, &work);

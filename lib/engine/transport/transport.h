@@ -63,7 +63,7 @@ void eng_transport_falcon(const struct eng_transport *t, uint64_t now, struct en
  * as many as the port has. A receive queue uses the rx_pool of its stage. Returns 0, or -errno with
  * a sentence in `err`. */
 int eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen);
-/* Configures and starts port `i`, whose p->id is set, for eng_port_start() and
+/* Configures and starts port `i`, whose p->dev.id is set, for eng_port_start() and
  * eng_port_attach(). */
 int eng_port_open(struct eng *e, unsigned i, char *err, size_t errlen);
 /* Stops port `i` and frees the frames in its receive queues. */
@@ -71,28 +71,8 @@ void eng_port_stop(struct eng *e, unsigned i);
 
 /* ---- port_remove.c ---- */
 
-/* Begins to watch for the removal of the device of port `i`, which runs. */
-void eng_port_watch(struct eng *e, unsigned i);
-/* Ends the watch of eng_port_watch(). */
-void eng_port_unwatch(struct eng *e, unsigned i);
-/* Stops and closes the device of port `i`, which is gone and which no stage uses any more. */
+/* Stops and closes the device of port `i`, which was removed and which no stage uses any more. */
 void eng_port_release(struct eng *e, unsigned i);
-
-/* ---- port_again.c ---- */
-
-/* Finds out whether port `i`, which runs, has to start again after it has lost its peer. */
-void eng_port_again_watch(struct eng *e, unsigned i);
-/* Called for a port without a link: takes it out of use, if it has to start again. */
-void eng_port_again_begin(struct eng *e, unsigned i);
-/* Called for a port that was taken out of use: starts it, once no stage uses it any more. A port
- * that cannot start yet stays out of use until the next call. */
-void eng_port_again_look(struct eng *e, unsigned i);
-
-/* ---- port_peer.c ---- */
-
-/* Returns whether this process has a connection to the server of a port of net_memif that has these
- * arguments. */
-bool eng_port_peer_open(const char *args);
 
 /* ---- home.c ---- */
 

@@ -350,18 +350,6 @@ void eng_path_class(struct eng_transport *t, struct net_path *path, const struct
 
 /* ---- port_remove.c ---- */
 
-/* Returns whether the device of a port was removed: the caller must not use it. */
-static inline bool
-eng_port_is_gone(const struct eng_port *p)
-{
-	return __atomic_load_n(&p->gone, __ATOMIC_ACQUIRE);
-}
-/* Returns whether a port that is gone in this sense starts again by itself (port_again.c). */
-static inline bool
-eng_port_is_again(const struct eng_port *p)
-{
-	return __atomic_load_n(&p->again, __ATOMIC_RELAXED);
-}
 /* Takes note that the stage must not use `port` any more. If its device was removed, ends its
  * connections on this stage with -ENETDOWN. */
 void eng_port_leave(struct eng_transport *t, uint16_t port);

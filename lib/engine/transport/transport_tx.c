@@ -75,7 +75,7 @@ transport_tx_prepare(struct eng_transport *t, const struct eng_port *p, struct e
 	if (!p->udp_cksum && t->npacket_links > 0)
 		fill_udp_sums(tx->m + tx->prepared, tx->n - tx->prepared);
 	if (p->cksum)
-		show(t, p->id, tx);
+		show(t, p->dev.id, tx);
 	tx->prepared = tx->n;
 }
 
@@ -84,7 +84,7 @@ send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 {
 	const struct eng_port *p = &t->e->ports[port];
 
-	if (eng_port_is_gone(p)) {
+	if (eng_device_is_gone(&p->dev)) {
 		sk_count_n(t->counters, ENG_TX_LINK_DOWN, tx->n);
 		rte_pktmbuf_free_bulk(tx->m, tx->n);
 		return tx->n;
@@ -94,7 +94,7 @@ send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 		return eng_handoff_send(t, port, tx->m, tx->n);
 	}
 	transport_tx_prepare(t, p, tx);
-	return rte_eth_tx_burst(p->id, (uint16_t)t->index, tx->m, tx->n);
+	return rte_eth_tx_burst(p->dev.id, (uint16_t)t->index, tx->m, tx->n);
 }
 
 /* Keeps the frames that the port did not accept, or drops them when the port has no link. */
@@ -102,7 +102,7 @@ static void
 transport_tx_keep(
 	struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx, uint16_t sent)
 {
-	if (__atomic_load_n(&p->down, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&p->dev.down, __ATOMIC_RELAXED)) {
 		sk_count_n(t->counters, ENG_TX_LINK_DOWN, tx->n);
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n);
 		tx->n = tx->prepared = 0;

@@ -198,10 +198,10 @@ WRAP(rte_eth_dev_callback_register, uint16_t port, enum rte_eth_event_type type,
 	return 0;
 }
 
-bool __real_eng_port_peer_open(const char *args);
-bool __wrap_eng_port_peer_open(const char *args);
+bool __real_eng_device_peer_open(const char *args);
+bool __wrap_eng_device_peer_open(const char *args);
 bool
-__wrap_eng_port_peer_open(const char *args)
+__wrap_eng_device_peer_open(const char *args)
 {
 	return driver.peer_open;
 }
@@ -650,12 +650,12 @@ Test(engine_port, the_connection_of_a_memif_port_is_found_by_its_socket)
 	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 	cr_assert_eq(bind(server, (struct sockaddr *)&un, len), 0);
 	cr_assert_eq(listen(server, 1), 0);
-	cr_assert_not(__real_eng_port_peer_open(args));
+	cr_assert_not(__real_eng_device_peer_open(args));
 	cr_assert_eq(connect(fd, (struct sockaddr *)&un, len), 0);
-	cr_assert(__real_eng_port_peer_open(args), "not accepted yet");
-	cr_assert_not(__real_eng_port_peer_open("role=client"));
+	cr_assert(__real_eng_device_peer_open(args), "not accepted yet");
+	cr_assert_not(__real_eng_device_peer_open("role=client"));
 	args[strlen(args) - strlen("0,zero-copy=no")] = '\0';
-	cr_assert_not(__real_eng_port_peer_open(args), "a part of the name");
+	cr_assert_not(__real_eng_device_peer_open(args), "a part of the name");
 	close(fd);
 	close(server);
 }

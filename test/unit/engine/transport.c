@@ -657,7 +657,7 @@ Test(engine_transport, a_port_that_comes_back_keeps_its_connections)
 	world_connect(&w, conn);
 	t = w.pair.e[SIDE_A]->transports[0];
 	p = &t->e->ports[0];
-	p->gone = p->again = true;
+	p->dev.gone = p->dev.again = true;
 	turn(&w);
 	cr_assert_eq(p->left, 1);
 	eng_port_back(p);

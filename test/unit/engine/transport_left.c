@@ -231,10 +231,10 @@ Test(engine_transport_left, removed_port_ends_left_connections)
 	e = w.pair.e[SIDE_A];
 	cr_assert_eq(e->transports[0]->left_share.held, 2);
 	w.still = false;
-	__atomic_store_n(&e->ports[0].gone, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->ports[0].dev.gone, true, __ATOMIC_RELEASE);
 	turn(&w);
 	cr_assert_eq(e->transports[0]->left_share.held, 0);
-	__atomic_store_n(&e->ports[0].gone, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->ports[0].dev.gone, false, __ATOMIC_RELEASE);
 	pair_end(&w.pair);
 }
 

@@ -119,7 +119,7 @@ Test(engine_transport_moved, a_tso_segment_of_a_path_that_moves_is_retransmitted
 	cr_assert_eq(c->path.port, 1);
 	for (unsigned i = 0; i < 100; i++)
 		turn(&w);
-	cr_assert_eq(rte_eth_stats_get(t->e->ports[1].id, &stats), 0);
+	cr_assert_eq(rte_eth_stats_get(t->e->ports[1].dev.id, &stats), 0);
 	cr_assert_geq(stats.opackets, 4, "TCP retransmits nothing");
 	cr_assert_eq(t->counters[ENG_TX_NO_MBUF], 0);
 	moved_end(&w);

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "transport_priv.h"
+#include "device_priv.h"
 
 #define MEMIF_SOCKET "/run/memif.sock" /* the driver's default */
 
@@ -42,7 +42,7 @@ is_connected_to(int fd, const char *name)
 }
 
 bool
-eng_port_peer_open(const char *args)
+eng_device_peer_open(const char *args)
 {
 	char name[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	DIR *d = opendir("/proc/self/fd");
