@@ -396,6 +396,12 @@ gateway_present(struct cmd_out *out)
 }
 
 int
+gateway_attach(uint16_t *port, char why[WHY_LEN])
+{
+	return state.g == NULL ? -ENOENT : gw_uplink_attach(state.g, port, why, WHY_LEN);
+}
+
+int
 gateway_show(void *app, const char *arg, struct cmd_out *out)
 {
 	int rc = gateway_present(out);

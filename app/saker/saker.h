@@ -147,6 +147,9 @@ void gateway_change(struct app *a, const struct settings *next, struct cmd_out *
 /* Adds the machines that waited for the end of others. Call this once a second, and not while
  * another thread executes a command. */
 void gateway_look(struct app *a);
+/* Takes the removed device of the uplink into use again. *port is its DPDK port, and may be another
+ * one afterwards. Returns 0, or -errno with a sentence: -ENOENT when *port is not the uplink's. */
+int gateway_attach(uint16_t *port, char why[WHY_LEN]);
 /* Commands. */
 int gateway_show(void *app, const char *arg, struct cmd_out *out);
 int gateway_add(void *app, const char *arg, struct cmd_out *out);

@@ -136,9 +136,18 @@ port_attach(void *app, const char *arg, struct cmd_out *out)
 	struct eng_port_view v;
 	char why[WHY_LEN], *end;
 	unsigned long n = strtoul(arg, &end, 10);
+	uint16_t uplink = (uint16_t)n;
+	int rc;
 
-	for (unsigned i = 0; i < a->s.eng.nports && isdigit((unsigned char)arg[0]); i++) {
-		if (*end != '\0' || a->s.eng.ports[i].port_id != n)
+	if (!isdigit((unsigned char)arg[0]) || *end != '\0' || n > UINT16_MAX)
+		return cmd_refuse(out, "there is no port '%s'", arg);
+	rc = gateway_attach(&uplink, why);
+	if (rc == 0)
+		return cmd_say(out, "Port %u is in use again.", uplink);
+	if (rc != -ENOENT)
+		return cmd_refuse(out, "%s", why);
+	for (unsigned i = 0; i < a->s.eng.nports; i++) {
+		if (a->s.eng.ports[i].port_id != n)
 			continue;
 		if (eng_port_attach(a->e, i, why, sizeof(why)) < 0)
 			return cmd_refuse(out, "%s", why);

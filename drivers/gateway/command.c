@@ -141,7 +141,9 @@ show_switch(struct cmd_out *out, const struct gw *g)
 
 	cmd_record(out, "switch");
 	show_bytes(out, "host", g, g->host.port);
-	show_bytes(out, "wire", g, g->uplink_port);
+	show_bytes(out, "wire", g, g->uplink.port);
+	if (g->uplink.port >= 0)
+		cmd_flag(out, "wire_removed", eng_device_is_removed(&g->uplink.dev));
 	cmd_list(out, "counters");
 	for (unsigned r = 1; r < gw_reason_count; r++) {
 		if (counters[r] == 0)

@@ -17,27 +17,6 @@
 #define HEAD_BYTES 64u
 
 static int
-uplink_start(struct gw *g, char *err, size_t errlen)
-{
-	struct gw_port_config pc = {.kind = GW_WIRE, .tenant = GW_HOST, .vlan = ETH_NO_VLAN};
-	struct rte_ether_addr mac;
-	int rc;
-
-	g->uplink_port = -1;
-	if (g->cfg.uplink < 0)
-		return 0;
-	pc.device = (uint16_t)g->cfg.uplink;
-	rc = gw_device_start(g, pc.device, &pc.multi_seg, err, errlen);
-	if (rc != 0)
-		return rc;
-	g->uplink_started = true;
-	if (rte_eth_macaddr_get(pc.device, &mac) == 0 && rte_is_valid_assigned_ether_addr(&mac))
-		memcpy(g->mac, mac.addr_bytes, sizeof(g->mac));
-	g->uplink_port = gw_switch_add(g->sw, &pc);
-	return 0;
-}
-
-static int
 gateway_start_host(struct gw *g, char *err, size_t errlen)
 {
 	struct gw_port_config pc = {.kind = GW_ENGINE, .tenant = GW_HOST, .vlan = ETH_NO_VLAN};
@@ -46,7 +25,7 @@ gateway_start_host(struct gw *g, char *err, size_t errlen)
 	if (rc != 0)
 		return rc;
 	rte_eth_random_addr(g->mac);
-	rc = uplink_start(g, err, errlen);
+	rc = gw_uplink_start(g, err, errlen);
 	if (rc != 0)
 		return rc;
 	memcpy(pc.mac, g->mac, sizeof(pc.mac));
@@ -88,8 +67,7 @@ gw_destroy(struct gw *g)
 		return;
 	g->cfg.wake = NULL; /* the poller has ended and cannot sleep */
 	gw_machines_free(g);
-	if (g->uplink_started)
-		rte_eth_dev_stop((uint16_t)g->cfg.uplink);
+	gw_uplink_stop(g);
 	gw_vport_free(&g->host);
 	gw_switch_destroy(g->sw);
 	if (g->pool != NULL)
@@ -116,6 +94,13 @@ next_engine(const struct gw *g, uint32_t *i)
 			return e;
 	}
 	return NULL;
+}
+
+bool
+gw_quiet(const struct gw *g, uint64_t since)
+{
+	return g->cfg.running == NULL || !g->cfg.running(g->cfg.running_arg) ||
+	       gw_switch_turns(g->sw) >= since + 2;
 }
 
 bool
@@ -167,5 +152,8 @@ gw_hook(struct gw *g, struct eng_config *c)
 void
 gw_tend(struct gw *g, uint64_t now)
 {
+	pthread_mutex_lock(&g->lock);
 	gw_machines_tend(g, now);
+	gw_uplink_tend(g, now);
+	pthread_mutex_unlock(&g->lock);
 }

@@ -6,8 +6,8 @@
  * them to the wire.
  *
  * One lcore calls gw_poll(). One other thread calls gw_tend(), which attaches and detaches the
- * machines' programs. Any thread may call gw_command_*(), gw_each(), gw_vm_add(),
- * gw_vm_del() and gw_vms_leaving().
+ * machines' programs. Any thread may call gw_command_*(), gw_each(), gw_vm_add(), gw_vm_del(),
+ * gw_vms_leaving() and gw_uplink_attach().
  */
 #ifndef SAKER_GATEWAY_H
 #define SAKER_GATEWAY_H
@@ -59,12 +59,18 @@ bool gw_poll(struct gw *g, uint64_t now);
 /* Sets the hooks in `c`, the configuration of the host's engine: its loop 0 then calls gw_poll(),
  * and sleeps only when no machine has rung its doorbell. */
 void gw_hook(struct gw *g, struct eng_config *c);
-/* Serves the machines' memories and doorbells, and frees the machines that have been removed. Call
- * this every few ms; `now` is in ns. */
+/* Serves the machines' memories and doorbells, frees the machines that have been removed, and looks
+ * after the uplink: its link, and whether its device was removed. Call this every few ms; `now` is
+ * in ns. */
 void gw_tend(struct gw *g, uint64_t now);
 /* Claims the addresses that the host's engine has by now, so that no machine has them. Call this
  * after each eng_change() of that engine, while its loops run. */
 void gw_host_claim(struct gw *g);
+
+/* Takes the device of the uplink into use again, after it was removed and has come back under the
+ * same name. *port is the DPDK port of the uplink, and may be another one afterwards. Returns 0, or
+ * -errno with one sentence in `err`: -ENOENT when *port is not the uplink's. */
+int gw_uplink_attach(struct gw *g, uint16_t *port, char *err, size_t errlen);
 
 struct gw_prefix {
 	struct sk_addr addr;

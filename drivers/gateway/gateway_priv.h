@@ -2,13 +2,14 @@
 /*
  * The gateway's state, and the functions that its files offer each other. Calls go downward:
  * gateway.c (assembly), command.c (commands), machines.c (the set of machines), vm.c (one machine),
- * identity.c (addresses and tunnels), vport.c (devices).
+ * identity.c (addresses and tunnels), uplink.c (the wire), vport.c (devices).
  */
 #ifndef SAKER_GATEWAY_PRIV_H
 #define SAKER_GATEWAY_PRIV_H
 
 #include <pthread.h>
 
+#include "../../lib/engine/device.h"
 #include "doorbell.h"
 #include "gateway.h"
 #include "tunnel.h"
@@ -54,9 +55,19 @@ struct gw_vm {
 	uint64_t since;
 };
 
+/* The device by which the switch reaches the wire. Protected by the lock, but for dev.gone. */
+struct gw_uplink {
+	struct eng_device dev;
+	bool started;
+	int port;         /* of the switch, or -1 */
+	uint64_t look_at; /* ns: the next eng_device_look() */
+	bool leaving;     /* dev.gone was seen ... */
+	uint64_t since;   /* ... when the switch had run so many turns */
+};
+
 struct gw {
 	struct gw_config cfg;
-	pthread_mutex_t lock; /* protects vms[]; gw_poll() never takes it */
+	pthread_mutex_t lock; /* protects vms[] and uplink; gw_poll() never takes it */
 	struct rte_mempool *pool;
 	struct gw_switch *sw;
 	struct gw_vport host;
@@ -64,13 +75,29 @@ struct gw {
 	/* The host's addresses: those that the switch reads, and the ones before or after them. */
 	struct gw_claim host_claims[2][ENG_MAX_IFS];
 	unsigned host_nclaims, host_side; /* number, and first index of those that it reads */
-	bool uplink_started;
-	int uplink_port;
+	struct gw_uplink uplink;
 	struct gw_vm *vms[GW_VMS];
 	struct eng *engines[GW_VMS]; /* atomic: the engines that gw_poll() runs */
 	uint32_t last;               /* atomic: entries of `engines` from here on were never used */
 	unsigned made;               /* counts devices, for unique names */
 };
+
+/* ---- gateway.c ---- */
+
+/* Returns whether no turn can be using what the switch and the engines did not have any more when
+ * the switch had run `since` turns: the turn that was running then and the next one have ended, or
+ * no thread polls. */
+bool gw_quiet(const struct gw *g, uint64_t since);
+
+/* ---- uplink.c ---- */
+
+/* Starts the uplink, if there is one, and adds it to the switch. The host's MAC address becomes its
+ * own. Returns 0, or -errno with one sentence in `err`. */
+int gw_uplink_start(struct gw *g, char *err, size_t errlen);
+/* Stops the uplink. No thread polls any more. */
+void gw_uplink_stop(struct gw *g);
+/* Looks after the uplink once a second. The caller holds the lock. */
+void gw_uplink_tend(struct gw *g, uint64_t now);
 
 /* ---- vport.c: devices ---- */
 
@@ -90,7 +117,7 @@ void gw_nic_free(struct gw_nic *n);
 
 /* ---- machines.c: the set of machines ---- */
 
-/* Tends all machines and frees those that no turn can be using. Takes the lock. */
+/* Tends all machines and frees those that no turn can be using. The caller holds the lock. */
 void gw_machines_tend(struct gw *g, uint64_t now);
 /* Frees all machines. No thread polls any more. */
 void gw_machines_free(struct gw *g);

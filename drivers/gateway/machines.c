@@ -112,15 +112,6 @@ gw_vms_leaving(struct gw *g)
 	return n;
 }
 
-/* Returns whether no turn can be using an unplugged machine: the turn that was running when it was
- * unplugged and the next one have ended, or no thread polls. */
-static bool
-machines_quiet(const struct gw *g, const struct gw_vm *vm)
-{
-	return g->cfg.running == NULL || !g->cfg.running(g->cfg.running_arg) ||
-	       gw_switch_turns(g->sw) >= vm->since + 2;
-}
-
 static void
 machines_tend_one(struct gw *g, unsigned i, uint64_t now)
 {
@@ -140,7 +131,7 @@ machines_tend_one(struct gw *g, unsigned i, uint64_t now)
 			machines_unplug(g, i);
 		break;
 	case GW_VM_UNPLUGGED:
-		if (!machines_quiet(g, vm))
+		if (!gw_quiet(g, vm->since))
 			break;
 		sk_log(SK_LOG_INFO, "machine %s was removed", vm->cfg.name);
 		g->vms[i] = NULL;
@@ -153,11 +144,9 @@ machines_tend_one(struct gw *g, unsigned i, uint64_t now)
 void
 gw_machines_tend(struct gw *g, uint64_t now)
 {
-	pthread_mutex_lock(&g->lock);
 	for (unsigned i = 0; i < GW_VMS; i++)
 		if (g->vms[i] != NULL)
 			machines_tend_one(g, i, now);
-	pthread_mutex_unlock(&g->lock);
 }
 
 void

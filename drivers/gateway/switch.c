@@ -86,6 +86,13 @@ gw_switch_claim(struct gw_switch *sw, int port, const struct gw_claim *claims, u
 }
 
 void
+gw_switch_wire(struct gw_switch *sw, int port, uint16_t device, bool multi_seg)
+{
+	sw->ports[port].cfg.device = device;
+	sw->ports[port].cfg.multi_seg = multi_seg;
+}
+
+void
 gw_switch_del(struct gw_switch *sw, int port)
 {
 	if (port < 0)

@@ -45,13 +45,15 @@ struct gw_claim {
 
 struct gw_port_config {
 	enum gw_port_kind kind;
-	unsigned tenant;           /* GW_HOST, or the machine's number */
-	uint8_t mac[6];            /* ignored for GW_WIRE */
-	uint16_t vlan;             /* ETH_NO_VLAN or id; the host's engine and the wire have all */
-	bool peers;                /* may exchange frames with other machines */
-	uint64_t rate;             /* bytes per second that it may send; 0: no limit */
-	uint16_t device;           /* GW_WIRE, GW_NIC: DPDK port, started, one queue pair */
-	bool multi_seg;            /* the device sends frames of several segments */
+	unsigned tenant; /* GW_HOST, or the machine's number */
+	uint8_t mac[6];  /* ignored for GW_WIRE */
+	uint16_t vlan;   /* ETH_NO_VLAN or id; the host's engine and the wire have all */
+	bool peers;      /* may exchange frames with other machines */
+	uint64_t rate;   /* bytes per second that it may send; 0: no limit */
+	uint16_t device; /* GW_WIRE, GW_NIC: DPDK port, started, one queue pair */
+	bool multi_seg;  /* the device sends frames of several segments */
+	/* Atomic: the device is out of use. NULL: it is never. */
+	const bool *gone;
 	struct rte_ring *in, *out; /* GW_ENGINE: frames from it and to it */
 	/* GW_TUNNEL: receives the frames to the port, and owns each `m`. */
 	void (*input)(void *arg, struct rte_mbuf *m);
@@ -84,6 +86,8 @@ void gw_switch_claim(
 	struct gw_switch *sw, int port, const struct gw_claim *claims, unsigned nclaims);
 /* Returns whether a port claims the address in that VLAN. */
 bool gw_switch_claimed(const struct gw_switch *sw, const struct sk_addr *addr, uint16_t vlan);
+/* Gives a port whose device is out of use another device, which runs. */
+void gw_switch_wire(struct gw_switch *sw, int port, uint16_t device, bool multi_seg);
 /* Removes a port, which gets no frame any more after one turn has passed. A negative number is
  * allowed. */
 void gw_switch_del(struct gw_switch *sw, int port);
@@ -119,6 +123,7 @@ void gw_switch_port_view(const struct gw_switch *sw, int port, struct gw_port_vi
 	X(GW_TUNNELED, SK_NOTICE, "a frame to a tunnel that is not a tunneled Falcon packet")      \
 	X(GW_UNKNOWN, SK_NORMAL, "a frame to a MAC address that no port has")                      \
 	X(GW_FULL, SK_NOTICE, "a frame that was dropped because its destination's queue was full") \
+	X(GW_NO_WIRE, SK_NOTICE, "a frame to the wire, whose device was removed or starts again")  \
 	X(GW_NO_MBUF, SK_WARNING, "no mbuf was free for a copy of a frame")                        \
 	X(GW_FLOODED, SK_NORMAL, "a frame was sent to several ports")                              \
 	X(GW_PACED, SK_NORMAL, "a machine that exceeded its rate waited for a turn")

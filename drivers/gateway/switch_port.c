@@ -34,6 +34,13 @@ may_send(struct gw_sw_port *p, uint64_t now)
 	return p->tokens > 0;
 }
 
+/* Returns whether the device of a port is out of use. */
+static inline bool
+is_gone(const struct gw_sw_port *p)
+{
+	return p->cfg.gone != NULL && __atomic_load_n(p->cfg.gone, __ATOMIC_ACQUIRE);
+}
+
 unsigned
 gw_sw_receive(struct gw_switch *sw, struct gw_sw_port *p, uint64_t now, struct rte_mbuf **m)
 {
@@ -44,7 +51,7 @@ gw_sw_receive(struct gw_switch *sw, struct gw_sw_port *p, uint64_t now, struct r
 		sk_count(sw->counters, GW_PACED);
 		return 0;
 	}
-	if (p->cfg.kind == GW_TUNNEL)
+	if (p->cfg.kind == GW_TUNNEL || is_gone(p))
 		return 0;
 	if (p->cfg.kind == GW_ENGINE)
 		n = rte_ring_sc_dequeue_burst(p->cfg.in, (void **)m, GW_BURST, NULL);
@@ -70,6 +77,11 @@ gw_sw_flush(struct gw_switch *sw, struct gw_sw_port *p)
 	p->n = 0;
 	if (n == 0)
 		return;
+	if (is_gone(p)) {
+		sk_count_n(sw->counters, GW_NO_WIRE, n);
+		rte_pktmbuf_free_bulk(p->tx, n);
+		return;
+	}
 	for (unsigned i = 0; i < n; i++)
 		bytes += p->tx[i]->pkt_len;
 	if (p->cfg.kind == GW_ENGINE)

@@ -78,9 +78,15 @@ host_go(void)
 void
 host_start(void (*tweak)(struct eng_config *cfg))
 {
+	host_start_at(-1, tweak);
+}
+
+void
+host_start_at(int uplink, void (*tweak)(struct eng_config *cfg))
+{
 	struct eng_config *c = &host.cfg;
 	struct gw_config gc = {.base = c,
-		.uplink = -1,
+		.uplink = uplink,
 		.mtu = 1500,
 		.mbufs = 2048,
 		.running = running,

@@ -28,6 +28,8 @@ extern struct host host;
 /* Starts the host. `tweak` may change the configuration of the host's engine, which machines
  * inherit; NULL: no change. */
 void host_start(void (*tweak)(struct eng_config *cfg));
+/* Does the same with an uplink, a DPDK port. */
+void host_start_at(int uplink, void (*tweak)(struct eng_config *cfg));
 /* Ends the host, and asserts that all mbufs are back in their pools. */
 void host_end(void);
 /* Stops the two threads, and starts them again. */
