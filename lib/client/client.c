@@ -157,6 +157,7 @@ cl_start(struct saker *s, void *home, uint64_t size)
 		shm_take_init(&s->cqev.ring[i], home, &h.event[i]);
 	}
 	cl_mail_init(s, &h);
+	cl_post_init(s);
 	rc = cl_wait_init(s);
 	if (rc == 0 && h.mem_len != 0 &&
 		cl_mem_add(s, s->home + h.mem, h.mem_len, SHM_HOME, h.mem, false) < 0)

@@ -34,10 +34,15 @@ struct cl_node {
 	void *owner;
 };
 
+#define CL_TABLE_LATE 1024 /* hashes of late marks */
+
 struct cl_table {
 	uintptr_t lock;          /* its owner */
 	uint32_t count, buckets; /* buckets: 0 or a power of two */
 	struct cl_node **bucket;
+	void (*mark)(void *owner);         /* of cl_table_mark(); constant */
+	uint32_t any_late;                 /* atomic: a bit of `late` may be set */
+	uint64_t late[CL_TABLE_LATE / 64]; /* atomic */
 };
 
 static inline uint64_t
@@ -51,12 +56,10 @@ int cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *o
 void cl_table_del(struct cl_table *t, struct cl_node *node);
 /* Returns the owner of `key`, or NULL. */
 void *cl_table_find(struct cl_table *t, uint64_t key);
-/* Calls `each` for the owner of `key`, if there is one, with the table locked: the owner cannot be
- * destroyed meanwhile. Returns false, without a call, when the lock is not free within `tries`
- * attempts (0: no limit), and in a signal handler that interrupted its thread while that held the
- * lock. A caller that holds the lock of a queue needs a limit: the handler of the thread that holds
- * the table's lock may wait for the queue. */
-bool cl_table_with(struct cl_table *t, uint64_t key, unsigned tries, void (*each)(void *owner));
+/* Calls t->mark for the QP with this number, if there is one, with the table locked: the QP cannot
+ * be destroyed meanwhile. If the lock is not free, returns at once, and the thread that holds it
+ * calls t->mark, in rare cases for further QPs. Any thread or signal handler may call this. */
+void cl_table_mark(struct cl_table *t, uint32_t qpn);
 void cl_table_free(struct cl_table *t);
 
 /* An object that has a handle in the engine. */
@@ -334,8 +337,10 @@ void cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle);
  * a QP at any time. */
 bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
 /* Notes that the QP with this number, if it still exists, is in the error state: requests that were
- * posted meanwhile must be flushed. Returns false as cl_table_with() does. */
-bool cl_qp_failed(struct saker *s, uint32_t qpn, unsigned tries);
+ * posted meanwhile must be flushed. */
+void cl_qp_failed(struct saker *s, uint32_t qpn);
+/* Prepares an attachment for cl_qp_failed(). */
+void cl_post_init(struct saker *s);
 /* Notes that the QP has left the error state, so that its receives need no doorbell. */
 void cl_qp_works(struct saker_qp *qp);
 

@@ -276,7 +276,7 @@ state_note(struct saker *s, const struct saker_event *ev)
 
 	if (ev->type == SAKER_EV_QP_FATAL || ev->type == SAKER_EV_DISCONNECTED ||
 		(ev->type == SAKER_EV_UNREACHABLE && !lookup))
-		cl_qp_failed(s, ev->qp->qpn, 0);
+		cl_qp_failed(s, ev->qp->qpn);
 	else if (ev->type == SAKER_EV_ESTABLISHED && !lookup)
 		cl_qp_works(ev->qp);
 }

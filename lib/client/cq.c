@@ -10,8 +10,6 @@
 
 #include "client_priv.h"
 
-#define TABLE_TRIES 4096 /* attempts to take the table's lock before a poll returns without it */
-
 static int
 cq_bind(struct saker_cq *cq, struct saker *s, const struct shm_cq_info *info)
 {
@@ -121,7 +119,7 @@ cqe_read(const struct shm_cqe *e, struct rd_wc *wc)
 }
 
 static inline int
-sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n, unsigned tries)
+sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n)
 {
 	int got = 0;
 
@@ -131,11 +129,8 @@ sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n, unsigned 
 		if (e == NULL)
 			break;
 		cqe_read(e, &wc[got]);
-		/* While another thread changes the table, or this one did when a signal handler
-		 * interrupted it, the completion stays in the queue. */
-		if (__builtin_expect(wc[got].status != RD_SUCCESS, 0) &&
-			!cl_qp_failed(s, wc[got].qpn, tries))
-			break;
+		if (__builtin_expect(wc[got].status != RD_SUCCESS, 0))
+			cl_qp_failed(s, wc[got].qpn);
 		got++;
 		/* cl_cq_any() reads it in other threads. */
 		__atomic_store_n(&t->next, t->next + 1, __ATOMIC_RELAXED);
@@ -156,11 +151,11 @@ saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n)
 		cq_grow(cq);
 	nsubs = cq->cq.nsubs;
 	if (nsubs == 1)
-		return sub_poll(cq->obj.s, &cq->cq.sub[0], wc, n, TABLE_TRIES);
+		return sub_poll(cq->obj.s, &cq->cq.sub[0], wc, n);
 	/* The next poll starts behind the sub-ring where this one ends. */
 	i = cq->first;
 	for (uint32_t looked = 0; looked < nsubs && got < n; looked++) {
-		got += sub_poll(cq->obj.s, &cq->cq.sub[i], wc + got, n - got, TABLE_TRIES);
+		got += sub_poll(cq->obj.s, &cq->cq.sub[i], wc + got, n - got);
 		i = i + 1 >= nsubs ? 0 : i + 1;
 	}
 	cq->first = i;
@@ -242,7 +237,7 @@ cl_cq_poll_news(struct saker_cq *cq, struct rd_wc *wc, bool *news, int n)
 	for (uint32_t sub = 0; sub < cq->cq.nsubs && got < n; sub++) {
 		struct shm_take *t = &cq->cq.sub[sub];
 		uint32_t reported = sub_first_news(cq, sub) - t->next;
-		int found = sub_poll(cq->obj.s, t, wc + got, n - got, 0);
+		int found = sub_poll(cq->obj.s, t, wc + got, n - got);
 
 		for (int i = 0; i < found; i++)
 			news[got + i] = (uint32_t)i >= reported;

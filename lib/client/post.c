@@ -152,10 +152,16 @@ qp_see_error(void *owner)
 		cl_sq_ring(&qp->sq);
 }
 
-bool
-cl_qp_failed(struct saker *s, uint32_t qpn, unsigned tries)
+void
+cl_qp_failed(struct saker *s, uint32_t qpn)
 {
-	return cl_table_with(&s->table, cl_key(CL_QPN, qpn), tries, qp_see_error);
+	cl_table_mark(&s->table, qpn);
+}
+
+void
+cl_post_init(struct saker *s)
+{
+	s->table.mark = qp_see_error;
 }
 
 void

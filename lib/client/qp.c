@@ -295,7 +295,7 @@ saker_qp_move(struct saker_qp *qp, const struct saker_qp_move *move)
 	rc = cl_command(qp->s, &m, SHM_QP_MODIFY);
 	/* No event and, of a QP without outstanding requests, no completion reports this error. */
 	if (rc == 0 && move->state == RD_QP_ERR)
-		cl_qp_failed(qp->s, qp->qpn, 0);
+		cl_qp_failed(qp->s, qp->qpn);
 	else if (rc == 0 && move->state == RD_QP_RESET)
 		cl_qp_works(qp);
 	return rc;

@@ -500,38 +500,53 @@ Test(verbs_handler, a_post_within_a_post_to_a_shared_queue_is_busy, .timeout = L
 static void
 mark(void *owner)
 {
-	*(int *)owner = 1;
-}
-
-Test(verbs_handler, a_table_that_the_thread_holds_is_not_searched, .timeout = LIMIT)
-{
-	struct cl_table t = {0};
-	struct cl_node node;
-	int marked = 0;
-
-	cr_assert_eq(cl_table_add(&t, &node, 5, &marked), 0);
-	cr_assert(sk_own(&t.lock, 0));
-	cr_assert_not(cl_table_with(&t, 5, 0, mark));
-	cr_assert_eq(marked, 0);
-	sk_disown(&t.lock);
-	cr_assert(cl_table_with(&t, 5, 0, mark));
-	cr_assert_eq(marked, 1);
-	cl_table_free(&t);
+	(*(int *)owner)++;
 }
 
 /* The handler of the thread that holds the table may wait for the queue that the caller holds. */
-Test(verbs_handler, a_table_that_another_thread_holds_is_waited_for_with_a_limit, .timeout = LIMIT)
+Test(verbs_handler, a_mark_that_meets_a_held_table_is_made_when_that_is_released, .timeout = LIMIT)
 {
-	struct cl_table t = {0};
-	struct cl_node node;
-	int marked = 0;
+	struct cl_table t = {.mark = mark};
+	const uintptr_t holder[2] = {sk_self(), sk_self() + 64}; /* this thread, and another one */
+	struct cl_node node[3];
+	int marked[3] = {0};
 
-	cr_assert_eq(cl_table_add(&t, &node, 5, &marked), 0);
-	t.lock = sk_self() + 64;
-	cr_assert_not(cl_table_with(&t, 5, 100, mark));
-	cr_assert_eq(marked, 0);
-	t.lock = 0;
+	cr_assert_eq(cl_table_add(&t, &node[0], cl_key(CL_QPN, 5), &marked[0]), 0);
+	cr_assert_eq(cl_table_add(&t, &node[1], cl_key(CL_QPN, 6), &marked[1]), 0);
+	cr_assert_eq(cl_table_add(&t, &node[2], cl_key(CL_CQ, 5), &marked[2]), 0);
+	for (int i = 0; i < 2; i++) {
+		t.lock = holder[i];
+		cl_table_mark(&t, 5);
+		cr_assert_eq(marked[0], 2 * i);
+		t.lock = 0;
+		cl_table_find(&t, cl_key(CL_QPN, 6));
+		cr_assert_eq(marked[0], 2 * i + 1);
+		cl_table_mark(&t, 5);
+		cr_assert_eq(marked[0], 2 * i + 2);
+	}
+	cr_assert_eq(marked[1] + marked[2], 0);
 	cl_table_free(&t);
+}
+
+/* A program that finds nothing after an event sleeps until the next one. */
+Test(verbs_handler, a_failed_completion_is_found_while_the_table_is_held, .timeout = LIMIT)
+{
+	struct shm_take *t;
+
+	start();
+	cr_assert_eq(poll_cq(DEPTH), 0, "it takes over the sub-ring");
+	cr_assert_eq(post(qp[0]), 0);
+	mini_poll(&mini);
+	t = &cl_cq_of(cq->saker)->sub[0];
+	((struct shm_cqe *)(uintptr_t)shm_take_at(t, t->next))->status = RD_WR_FLUSH_ERR;
+	s->table.lock = sk_self() + 64;
+	cr_assert_eq(poll_cq(DEPTH), 1);
+	cr_assert_eq(qp[0]->saker->rq.failed, 0);
+	s->table.lock = 0;
+	cl_table_find(&s->table, 0);
+	cr_assert_eq(qp[0]->saker->rq.failed, 1);
+	cr_assert_eq(qp[1]->saker->rq.failed, 0);
+	end();
 }
 
 /* ---- Any point of any function ---- */
