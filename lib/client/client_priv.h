@@ -339,7 +339,8 @@ bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
 /* Notes that the QP with this number, if it still exists, is in the error state: requests that were
  * posted meanwhile must be flushed. */
 void cl_qp_failed(struct saker *s, uint32_t qpn);
-/* Prepares an attachment for cl_qp_failed(). */
+/* Prepares an attachment for cl_qp_failed(). Without membarrier(2), a receive that a thread posts
+ * in the same moment might not be flushed. */
 void cl_post_init(struct saker *s);
 /* Notes that the QP has left the error state, so that its receives need no doorbell. */
 void cl_qp_works(struct saker_qp *qp);

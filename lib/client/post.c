@@ -10,6 +10,7 @@
  * `late`, and the holder of the lock writes it.
  */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -142,14 +143,26 @@ cl_sq_refusal(const struct cl_sq *sq)
 	return sq->ring.entries == NULL ? -EINVAL : 0;
 }
 
+/* Makes each running thread of the process execute a fence. */
+static void
+fence_threads(void)
+{
+	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
 static void
 qp_see_error(void *owner)
 {
 	struct saker_qp *qp = owner;
 
 	/* A handle of saker_qp_open() has no queues. */
-	if (__atomic_exchange_n(&qp->rq.failed, 1, __ATOMIC_RELAXED) == 0 && qp->sq.pending != NULL)
-		cl_sq_ring(&qp->sq);
+	if (__atomic_exchange_n(&qp->rq.failed, 1, __ATOMIC_RELAXED) != 0 || qp->sq.pending == NULL)
+		return;
+	/* A thread that posts a receive stores it and then reads `failed`, without a fence, which
+	 * would cost each post. After this one, it has either stored the receive or reads 1, so
+	 * that this doorbell or its own flushes the receive. */
+	fence_threads();
+	cl_sq_ring(&qp->sq);
 }
 
 void
@@ -162,6 +175,7 @@ void
 cl_post_init(struct saker *s)
 {
 	s->table.mark = qp_see_error;
+	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }
 
 void
