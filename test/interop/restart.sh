@@ -7,8 +7,8 @@
 # addresses and knows nothing of this, serves clients of each saker, also those of a second saker,
 # whose memif port as client finds each new server by itself. rping -s exits at the event that a
 # device with one of its connections has gone, so that a saker ends when it has none. A program has
-# as many descriptors and mappings with the last saker as with the first. 15 seconds; CI_LONG:
-# twenty restarts.
+# as many descriptors and mappings with the last saker as with the first. Then the port of the
+# second saker is the uplink of a gateway. 25 seconds; CI_LONG: twenty restarts.
 . "$(dirname "$0")/common.sh"
 take_memory 512
 restarts=${CI_LONG:+20}
@@ -79,4 +79,21 @@ done
 down TERM
 for i in $(seq 10); do passes "p$i" 60; done
 echo "each of ten programs worked with $((restarts + 1)) sakers"
+
+say "a gateway whose uplink finds the next server"
+kill "${pid[b]}"
+ends b 60
+up
+printf '%s\n' '[gateway]' 'enabled = yes' 'uplink = net_memif0' >"$work/c.ini"
+saker c 0@1 "net_memif0,role=client,$wire" -- --address 0=10.5.0.3/24 \
+    --config "$work/c.ini" --idle sleep
+for k in 1 2 3; do
+    SAKER_DEVICE=iwarp start server under rping -s -P -p 7999
+    until_true 60 calls c iwarp || fail "saker $k: the uplink does not reach it"
+    kill "${pid[server]}"
+    ends server 60
+    down KILL
+    up
+done
+echo "the uplink reached three sakers"
 echo PASS
