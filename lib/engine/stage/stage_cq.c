@@ -148,34 +148,44 @@ eng_cqs_touched(struct eng_stage *s)
 }
 
 /* Sends pending events of a client while its event ring has room. Each CQ is then checked once
- * more, since completions may have arrived while its event was pending. */
-static void
+ * more, since completions may have arrived while its event was pending. Returns whether there was
+ * room. */
+static bool
 events_send(struct eng_stage *s, struct eng_client_stage *cs)
 {
 	struct rd_cq *cq;
 
 	if (cs->client->dead || shm_prod_room(&cs->event) == 0)
-		return; /* none of its CQs is visited */
+		return false; /* none of its CQs is visited */
 	for (unsigned n = 0; n < EVENT_BURST && (cq = TAILQ_FIRST(&cs->event_cqs)) != NULL; n++) {
 		if (!send_event(s, cq))
-			return;
+			break;
 		TAILQ_REMOVE(&cs->event_cqs, cq, sub[s->index].next);
 		cq->sub[s->index].event_pending = false;
 		touch(s, cq);
 	}
+	return true;
 }
 
 void
 eng_cqs_pending(struct eng_stage *s)
 {
+	if (s->event_rest > 0) {
+		s->event_rest--;
+		return;
+	}
 	for (uint32_t n = SK_MIN(s->nevent_clients, (uint32_t)ENG_EVENT_CLIENTS_TURN); n > 0; n--) {
 		struct eng_client_stage *cs = TAILQ_FIRST(&s->event_clients);
 
 		TAILQ_REMOVE(&s->event_clients, cs, event_next);
 		TAILQ_INSERT_TAIL(&s->event_clients, cs, event_next);
-		events_send(s, cs);
+		s->event_rings_full = events_send(s, cs) ? 0 : s->event_rings_full + 1;
 		if (TAILQ_EMPTY(&cs->event_cqs))
 			events_done(s, cs);
+	}
+	if (s->event_rings_full >= s->nevent_clients) {
+		s->event_rings_full = 0;
+		s->event_rest = s->nevent_clients > 0 ? ENG_EVENT_REST : 0;
 	}
 }
 

@@ -41,6 +41,7 @@ struct rte_ring;
 #define ENG_RATE_BURST_NS      100000 /* unused time that an idle client may send for at once */
 #define ENG_RECORD_CHUNK       32     /* records that a user takes from its share at once */
 #define ENG_EVENT_CLIENTS_TURN 4      /* clients with pending events that a turn checks */
+#define ENG_EVENT_REST         16     /* turns without that, when all event rings were full */
 #define ENG_STARVING_TURN      4      /* users that wait for records that a turn checks */
 #define ENG_STARVING_WAKE      16     /* QPs of such a user that a turn wakes */
 /* A client is cold after ENG_COLD_AFTER turns without a doorbell, if more than ENG_HOT_MIN clients
@@ -138,6 +139,8 @@ struct eng_stage {
 	uint32_t cold_due; /* looks at cold clients that are due, in units of 1 / ENG_COLD_TURNS */
 	struct eng_client_list event_clients; /* clients with pending events */
 	uint32_t nevent_clients;
+	uint32_t event_rings_full;          /* clients in a row whose event ring was full */
+	uint32_t event_rest;                /* turns until the next check */
 	struct eng_client_stage *next_bell; /* the hot client whose doorbells are next; or NULL */
 	struct eng_stage_user *users;       /* [nusers], by eng_client.user */
 	uint32_t nusers;
@@ -466,7 +469,8 @@ void eng_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc
 /* Sends the events of armed CQs that have new completions. Called at the end of a turn. */
 void eng_cqs_touched(struct eng_stage *s);
 /* Sends pending events of clients whose event ring has room by now. Checks one field of
- * ENG_EVENT_CLIENTS_TURN clients, however many CQs have pending events. */
+ * ENG_EVENT_CLIENTS_TURN clients, however many CQs have pending events. When all event rings were
+ * full, the next check comes ENG_EVENT_REST turns later. */
 void eng_cqs_pending(struct eng_stage *s);
 /* Removes a CQ that the control stage is about to free. */
 void eng_cq_forget(struct eng_stage *s, struct rd_cq *cq);
