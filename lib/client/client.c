@@ -157,8 +157,9 @@ cl_start(struct saker *s, void *home, uint64_t size)
 		shm_take_init(&s->cqev.ring[i], home, &h.event[i]);
 	}
 	cl_mail_init(s, &h);
-	cl_post_init(s);
 	rc = cl_wait_init(s);
+	if (rc == 0)
+		rc = cl_post_init(s);
 	if (rc == 0 && h.mem_len != 0 &&
 		cl_mem_add(s, s->home + h.mem, h.mem_len, SHM_HOME, h.mem, false) < 0)
 		rc = cl_fail(-ENOMEM, "no memory for an attachment");
@@ -251,6 +252,7 @@ cl_free(struct saker *s)
 	cl_mem_free(s);
 	cl_mail_free(s);
 	cl_wait_free(s);
+	cl_post_free(s);
 	cl_table_free(&s->table);
 	close_fd(&s->wake_engine);
 	close_fd(&s->sock);

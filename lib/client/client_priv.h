@@ -162,15 +162,13 @@ _Static_assert(offsetof(struct saker_qp, rq) == sizeof(struct cl_sq), "cl_rq_of(
 
 /* ---- The attachment ---- */
 
-#define CL_LATE 64
-
 /* A doorbell ring. Threads that post to different QPs share it. */
 struct cl_doorbell {
 	_Alignas(SHM_LINE) uintptr_t lock; /* its owner */
 	struct shm_prod ring;
-	uint32_t any_late; /* atomic; not 0: late[] may have entries */
-	/* QPs whose doorbell the holder of the lock writes: 1 + handle, or 0; atomic */
-	_Alignas(SHM_LINE) uint32_t late[CL_LATE];
+	uint32_t any_late; /* atomic; not 0: a bit of `late` may be set */
+	/* Atomic: the QPs whose doorbell the holder of the lock writes, a bit for each handle. */
+	uint64_t *late; /* [ring.count / 64], or one */
 };
 
 /* A command whose reply has not come, on the stack of its caller. */
@@ -339,9 +337,10 @@ bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
 /* Notes that the QP with this number, if it still exists, is in the error state: requests that were
  * posted meanwhile must be flushed. */
 void cl_qp_failed(struct saker *s, uint32_t qpn);
-/* Prepares an attachment for cl_qp_failed(). Without membarrier(2), a receive that a thread posts
- * in the same moment might not be flushed. */
-void cl_post_init(struct saker *s);
+/* Prepares the doorbells, and cl_qp_failed(). Without membarrier(2), a receive that a thread posts
+ * while the QP fails might not be flushed. Returns 0, or -ENOMEM. */
+int cl_post_init(struct saker *s);
+void cl_post_free(struct saker *s);
 /* Notes that the QP has left the error state, so that its receives need no doorbell. */
 void cl_qp_works(struct saker_qp *qp);
 

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,21 +49,28 @@ doorbell_write(struct cl_doorbell *b, uint32_t what)
 	return true;
 }
 
-/* Leaves a doorbell to the holder of the lock. Returns false when no place is free. */
+static uint32_t
+late_words(const struct cl_doorbell *b)
+{
+	return (b->ring.count + 63) / 64;
+}
+
+static void
+late_set(struct cl_doorbell *b, uint32_t word, uint64_t bits)
+{
+	__atomic_fetch_or(&b->late[word], bits, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->any_late, 1, __ATOMIC_RELEASE);
+}
+
+/* Leaves a doorbell to the holder of the lock. Returns false for a handle that no QP has: the ring
+ * has more entries than there are QPs. */
 static bool
 late_add(struct cl_doorbell *b, uint32_t what)
 {
-	for (uint32_t i = 0; i < CL_LATE; i++) {
-		uint32_t none = 0;
-
-		if (!__atomic_compare_exchange_n(&b->late[i], &none, what + 1, false,
-			    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-			continue;
-		__atomic_store_n(&b->any_late, 1, __ATOMIC_RELEASE);
-		shm_fence();
-		return true;
-	}
-	return false;
+	if (what / 64 >= late_words(b))
+		return false;
+	late_set(b, what / 64, 1ull << what % 64);
+	return true;
 }
 
 /* Writes the late doorbells. Returns false when the ring is full: the rest waits for the next
@@ -72,16 +80,15 @@ late_write(struct cl_doorbell *b)
 {
 	__atomic_store_n(&b->any_late, 0, __ATOMIC_RELAXED);
 	shm_fence();
-	for (uint32_t i = 0; i < CL_LATE; i++) {
-		uint32_t what = __atomic_load_n(&b->late[i], __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < late_words(b); i++) {
+		uint64_t bits = __atomic_exchange_n(&b->late[i], 0, __ATOMIC_ACQUIRE);
 
-		if (what == 0)
-			continue;
-		if (!doorbell_write(b, what - 1)) {
-			__atomic_store_n(&b->any_late, 1, __ATOMIC_RELAXED);
+		for (; bits != 0; bits &= bits - 1) {
+			if (doorbell_write(b, i * 64 + (uint32_t)__builtin_ctzll(bits)))
+				continue;
+			late_set(b, i, bits);
 			return false;
 		}
-		__atomic_store_n(&b->late[i], 0, __ATOMIC_RELEASE);
 	}
 	return true;
 }
@@ -171,11 +178,26 @@ cl_qp_failed(struct saker *s, uint32_t qpn)
 	cl_table_mark(&s->table, qpn);
 }
 
-void
+int
 cl_post_init(struct saker *s)
 {
 	s->table.mark = qp_see_error;
 	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	for (uint32_t i = 0; i < s->nstages; i++) {
+		struct cl_doorbell *b = &s->doorbell[i];
+
+		b->late = calloc(late_words(b), sizeof(b->late[0]));
+		if (b->late == NULL)
+			return cl_fail(-ENOMEM, "no memory for an attachment");
+	}
+	return 0;
+}
+
+void
+cl_post_free(struct saker *s)
+{
+	for (uint32_t i = 0; i < s->nstages; i++)
+		free(s->doorbell[i].late);
 }
 
 void

@@ -19,7 +19,7 @@ bool
 mini_init(struct mini *m, uint64_t size)
 {
 	const struct shm_home home = {
-		.nstages = 1, .commands = 16, .events = 32, .doorbells = 64, .cq_events = 4};
+		.nstages = 1, .commands = 16, .events = 32, .doorbells = 128, .cq_events = 4};
 
 	memset(m, 0, sizeof(*m));
 	m->home = aligned_alloc(4096, size);

@@ -476,6 +476,33 @@ Test(verbs_handler, a_doorbell_within_a_doorbell_is_written_after_it, .timeout =
 	end();
 }
 
+/* The holder of the lock may not run for a long time, while others post to all of their QPs. */
+Test(verbs_handler, any_number_of_doorbells_waits_for_the_holder_of_the_lock, .timeout = LIMIT)
+{
+	struct cl_doorbell *b;
+	uint32_t before;
+
+	start();
+	b = &s->doorbell[0];
+	before = b->ring.next;
+	b->lock = sk_self() + 64;
+	for (uint32_t handle = 0; handle < 100; handle++)
+		cr_assert(cl_ring(s, 0, handle));
+	cr_assert_eq(b->ring.next, before);
+	b->lock = 0;
+	cr_assert(cl_ring(s, 0, 100));
+	cr_assert_eq(b->ring.next - before, 101);
+	for (uint32_t n = 0; n <= 100; n++) {
+		const struct shm_doorbell *d = shm_take_peek(&mini.doorbell);
+
+		cr_assert_not_null(d);
+		cr_assert_eq(d->what, n == 0 ? 100 : n - 1);
+		shm_take_pop(&mini.doorbell);
+	}
+	shm_take_publish(&mini.doorbell);
+	end();
+}
+
 static void
 handler_posts_shared(void)
 {
