@@ -178,7 +178,9 @@ begin() { # begin KIND
         taskset -cp 1 "$t" >/dev/null && chrt -r -p 30 "$t"
     done
     [[ $1 != @(wire|falcon) ]] || wires
+    [[ $1 != vm* ]] || until_true 60 has_machines || fail "saker has no machines"
 }
+has_machines() { [ "$(control s -j show vms | jq '.machines | length')" = ${#vms[@]} ]; }
 wires() { # gives the wire its addresses, and writes the frames of floods
     local kind
     ip addr add $net.2/16 dev $far

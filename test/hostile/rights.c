@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../../lib/base/mem.h"
 #include "../support/clock.h"
 #include "hostile.h"
 
@@ -15,6 +16,9 @@
 
 #define BUSY_DEPTH 16
 #define BUSY_CQ    65536
+/* The most requests that the queues of one of two compared clients hold together: as many as one
+ * queue may hold. */
+#define SHARE_DEPTH 4096
 
 /* A client whose QPs are connected to each other in pairs, and one end of each pair sends. */
 struct crowd {
@@ -157,6 +161,8 @@ share_main(int argc, char **argv)
 
 	for (int i = 0; i < 2 && rc == 0; i++) {
 		uint32_t n = (uint32_t)atoi(argv[4 + 3 * i]);
+		uint32_t others = (uint32_t)atoi(argv[4 + 3 * (1 - i)]);
+		uint32_t depth = SK_MIN(BUSY_DEPTH, SHARE_DEPTH / SK_MAX(n, others));
 
 		w[i].h = (struct hostile){.where = argv[2 + 3 * i],
 			.addr = argv[3 + 3 * i],
@@ -164,9 +170,10 @@ share_main(int argc, char **argv)
 			.port = (uint16_t)(atoi(argv[8]) + i)};
 		rc = hostile_attach(&w[i].h, &w[i].h.c);
 		w[i].h.attached = rc == 0;
-		/* The single QP of a client is as deep as all queues of the other one together. */
+		/* The single QP of a client is as deep as all queues of the other one together: a
+		 * pass over the clients that does not find them full fills both alike. */
 		if (rc == 0)
-			rc = crowd_join(&w[i], n, n == 1 ? 4096 : BUSY_DEPTH);
+			rc = crowd_join(&w[i], n, n == 1 ? depth * others : depth);
 	}
 	if (rc == 0)
 		rc = share_run(w, 200000000); /* until all queues are full */
