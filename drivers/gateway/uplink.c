@@ -102,16 +102,8 @@ uplink_attach(struct gw *g, char *err, size_t errlen)
 {
 	struct gw_uplink *u = &g->uplink;
 	bool multi_seg;
-	int rc;
+	int rc = eng_device_probe(&u->dev, u->started, err, errlen);
 
-	if (!eng_device_is_removed(&u->dev) || u->started) {
-		snprintf(err, errlen, "port %u: its %s", u->dev.id,
-			u->started && eng_device_is_removed(&u->dev)
-				? "removed device is still in use"
-				: "device was not removed");
-		return eng_device_is_removed(&u->dev) ? -EBUSY : -EEXIST;
-	}
-	rc = eng_device_probe(&u->dev, err, errlen);
 	if (rc != 0)
 		return rc;
 	rc = gw_device_start(g, u->dev.id, &multi_seg, err, errlen);

@@ -51,8 +51,9 @@ void eng_device_back(struct eng_device *d);
 /* Stops and closes a device that was removed and that no thread uses, and ends its watch. */
 void eng_device_release(struct eng_device *d);
 /* Lets EAL find a device again that was released, and sets d->id. Its port is not configured yet.
- * Returns 0, or -errno with a sentence in `err`. */
-int eng_device_probe(struct eng_device *d, char *err, size_t errlen);
+ * `in_use`: the device is not released. Returns 0, or -errno with a sentence in `err`: -EEXIST when
+ * the device was not removed, -EBUSY when it is in use. */
+int eng_device_probe(struct eng_device *d, bool in_use, char *err, size_t errlen);
 
 /* Returns whether the device is out of use. */
 static inline bool

@@ -225,12 +225,23 @@ eng_device_release(struct eng_device *d)
 			strerror(-rc));
 }
 
+static int
+probe_refuse(const struct eng_device *d, const char *why, int rc, char *err, size_t errlen)
+{
+	snprintf(err, errlen, "port %u: %s (%s)", d->id, why, strerror(-rc));
+	return rc;
+}
+
 int
-eng_device_probe(struct eng_device *d, char *err, size_t errlen)
+eng_device_probe(struct eng_device *d, bool in_use, char *err, size_t errlen)
 {
 	char text[sizeof(d->name) + sizeof(d->args) + 1];
 	int rc;
 
+	if (!eng_device_is_removed(d))
+		return probe_refuse(d, "its device was not removed", -EEXIST, err, errlen);
+	if (in_use)
+		return probe_refuse(d, "its removed device is still in use", -EBUSY, err, errlen);
 	snprintf(text, sizeof(text), "%s%s%s", d->name, d->args[0] != '\0' ? "," : "", d->args);
 	rc = rte_dev_probe(text);
 	if (rc != 0) {

@@ -69,32 +69,22 @@ eng_port_back(struct eng_port *p)
 	__atomic_store_n(&p->left, 0, __ATOMIC_RELEASE);
 }
 
-static int
-attach_refuse(char *err, size_t errlen, const struct eng_port *p, const char *why, int rc)
-{
-	snprintf(err, errlen, "port %u: %s (%s)", p->dev.id, why, strerror(-rc));
-	return rc;
-}
-
 int
 eng_port_attach(struct eng *e, unsigned i, char *err, size_t errlen)
 {
 	struct eng_port *p = &e->ports[i];
 	uint16_t tx_queues = p->tx_queues;
 	struct rte_ether_addr mac;
-	int rc;
+	int rc = eng_device_probe(&p->dev, p->started, err, errlen);
 
-	if (!eng_device_is_removed(&p->dev))
-		return attach_refuse(err, errlen, p, "its device was not removed", -EEXIST);
-	if (p->started)
-		return attach_refuse(err, errlen, p, "its removed device is still in use", -EBUSY);
-	rc = eng_device_probe(&p->dev, err, errlen);
 	if (rc != 0)
 		return rc;
 	rc = eng_port_open(e, i, err, errlen);
-	if (rc == 0 && p->tx_queues != tx_queues)
-		rc = attach_refuse(
-			err, errlen, p, "the device has other queues than before", -EINVAL);
+	if (rc == 0 && p->tx_queues != tx_queues) {
+		snprintf(err, errlen, "port %u: the device has %u send queues now, and not %u",
+			p->dev.id, p->tx_queues, tx_queues);
+		rc = -EINVAL;
+	}
 	if (rc != 0) {
 		eng_port_release(e, i);
 		return rc;
