@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "../../../drivers/verbs/cm/cm_priv.h"
+#include "../../../drivers/verbs/rsocket/rs_priv.h"
 
 #define ENDS  2
 #define DEPTH 4096
@@ -373,4 +374,28 @@ rsf_poll(int fd)
 
 	cr_assert_geq(rpoll(&p, 1, 0), 0);
 	return p.revents;
+}
+
+static bool
+is_destroyed(struct vb_rs *rs)
+{
+	bool is;
+
+	pthread_mutex_lock(&rs->lock);
+	is = rs->id == NULL && rs->b < 0;
+	pthread_mutex_unlock(&rs->lock);
+	return is;
+}
+
+struct vb_rs *
+rsf_destroyed(int fd)
+{
+	struct saker_event ev = {.type = SAKER_EV_DISCONNECTED};
+	struct vb_rs *rs = vb_rs_get(fd);
+
+	ev.qp = saker_qp_find(NULL, rs->id->qp->qp_num);
+	fake_event(&ev);
+	cr_assert_eq(rclose(fd), 0);
+	rsf_until(is_destroyed(rs));
+	return rs;
 }

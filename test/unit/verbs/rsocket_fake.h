@@ -51,6 +51,9 @@ void rsf_established(unsigned end, const void *hello, size_t len);
 int rsf_waiting(void);
 /* Makes a connection: [0] connected, [1] was accepted by `listener`. Both block. */
 void rsf_connect(int listener, int fds[2]);
+/* Ends the connection of a socket, closes the socket, and waits until the library has destroyed its
+ * objects. The caller releases the result by vb_rs_put(). */
+struct vb_rs *rsf_destroyed(int fd);
 /* Returns the events of poll(2), without waiting. */
 short rsf_poll(int fd);
 
