@@ -18,9 +18,9 @@
 #define MARK_TRIES    64 /* attempts to take the lock before a mark becomes a late one */
 
 static uint32_t
-table_late_bit(uint64_t key)
+table_bucket_of(uint64_t key, uint32_t buckets)
 {
-	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) % CL_TABLE_LATE;
+	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & (buckets - 1);
 }
 
 /* Marks the owners whose hashes are late. The caller holds the lock. */
@@ -35,7 +35,7 @@ table_mark_late(struct cl_table *t)
 		late[i] = __atomic_exchange_n(&t->late[i], 0, __ATOMIC_ACQUIRE);
 	for (uint32_t b = 0; b < t->buckets; b++) {
 		for (const struct cl_node *n = t->bucket[b]; n != NULL; n = n->next) {
-			uint32_t bit = table_late_bit(n->key);
+			uint32_t bit = table_bucket_of(n->key, CL_TABLE_LATE);
 
 			if (n->key >> 32 == CL_QPN && (late[bit / 64] >> bit % 64 & 1) != 0)
 				t->mark(n->owner);
@@ -54,12 +54,6 @@ table_unlock(struct cl_table *t)
 		sk_disown(&t->lock);
 		shm_fence();
 	}
-}
-
-static uint32_t
-table_bucket_of(uint64_t key, uint32_t buckets)
-{
-	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & (buckets - 1);
 }
 
 static int
@@ -150,7 +144,7 @@ void
 cl_table_mark(struct cl_table *t, uint32_t qpn)
 {
 	uint64_t key = cl_key(CL_QPN, qpn);
-	uint32_t bit = table_late_bit(key);
+	uint32_t bit = table_bucket_of(key, CL_TABLE_LATE);
 	void *owner;
 
 	if (sk_own(&t->lock, MARK_TRIES)) {

@@ -300,8 +300,7 @@ eng_startup_connect(struct eng_transport *t, struct eng_ctl *m)
 		return -ENOBUFS;
 	rc = conn_startup_path(t, c, &tuple);
 	if (rc == 0 && tuple.port < t->e->cfg.nports &&
-		eng_device_is_gone(&t->e->ports[tuple.port].dev) &&
-		!eng_device_is_again(&t->e->ports[tuple.port].dev))
+		eng_device_is_removed(&t->e->ports[tuple.port].dev))
 		rc = -ENETDOWN;
 	if (rc == 0 && !eng_links[m->connect.offer.kind]->shares)
 		rc = conn_startup_port(t, &tuple);
