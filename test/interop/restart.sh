@@ -91,7 +91,8 @@ printf '%s\n' '[gateway]' 'enabled = yes' 'uplink = net_memif0' >"$work/c.ini"
 saker c 0@1 "net_memif0,role=client,$wire" -- --address 0=10.5.0.3/24 \
     --config "$work/c.ini" --idle sleep
 # rping would wait long for an answer to the SYN that it sends before there is a link.
-linked() { [ "$(grep "the link is" "$work/c.log" | tail -n 1)" = "saker: port 0: the link is up" ]; }
+linked() { grep "the link is" "$work/c.log" | tail -n 1 | grep -q up; }
+unlinked() { ! linked; }
 for k in 1 2 3; do
     SAKER_DEVICE=iwarp start server under rping -s -P -p 7999
     [ "$k" = 1 ] || until_true 60 linked || fail "saker $k: the uplink has no link"
@@ -99,7 +100,7 @@ for k in 1 2 3; do
     kill "${pid[server]}"
     ends server 60
     down KILL
-    until_true 60 log_says c "the link is down" || fail "the uplink keeps its link"
+    until_true 60 unlinked || fail "the uplink keeps its link"
     up
 done
 echo "the uplink reached three sakers"
