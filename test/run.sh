@@ -104,6 +104,7 @@ part_lint() {
         [ "$c" = symbols ] || check "$c" test/lint.sh "$c"
     done
     check "selftest of the checks" test/lint/selftest.sh
+    check "commands of the pages" test/interop/pages.py check
     need build || return
     check symbols test/lint.sh symbols
     check tidy test/lint.sh tidy

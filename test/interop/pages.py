@@ -34,7 +34,7 @@ ALL_SIZES = "-n 3 --rounds 1"
 
 NOT_COMMANDS = [
     r"[\w-]+ = \S+", r"\[.*\]( [\w-]+ = \S+)?", r"--?\w[^ ]* \S+", r"(BW|99%|99.9%) \w+",
-    r"removed yes",
+    r"(wire_)?removed yes",
 ]
 
 COLUMNS = "columns.sh runs it and compares the columns"
@@ -52,6 +52,7 @@ LISTED = [
     ("nic", "Jumbo frames", "show counters nonzero", NAMED),
     ("nic", "Flow control", "ethtool -A", NAMED),
     ("nic", "A NIC that is removed", "show port info", NAMED),
+    ("nic", "A NIC that is removed", "show vms", NAMED),
     ("nic", "A NIC that is removed", "sakerctl port attach 0", "nic.sh removes a NIC"),
     ("nic", "Without root", "chown :saker", "privilege.sh, with the privileges of the unit"),
     ("nic", "Without root", "ulimit -l", "privilege.sh"),
