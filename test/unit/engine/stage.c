@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine stage: what waits costs nothing, doorbells have a budget, and shares hold. */
+/* The engine stage: what waits costs nothing, and shares hold. */
 #include "stage_rig.h"
 
 #include <stdlib.h>
@@ -155,20 +155,6 @@ Test(engine_stage, a_completion_behind_a_pending_event_gets_its_own_event, .init
 
 /* ---- Notices */
 
-static bool
-quiet_run(struct eng_stage *s, struct eng_qp *qp)
-{
-	return false;
-}
-
-static void
-quiet_closed(struct eng_stage *s, struct eng_qp *qp, int error)
-{
-}
-
-static const struct eng_qp_ops quiet = {
-	.run = quiet_run, .closed = quiet_closed, .info = stage_qp_info, .opened = stage_qp_opened};
-
 /* Takes all notices that are out, and returns their number. */
 static unsigned
 take_notices(struct stage_rig *r, struct eng_ctl **m)
@@ -202,7 +188,7 @@ Test(engine_stage, qps_that_wait_for_a_notice_cost_nothing_and_clients_take_turn
 	stage_rig_start(&r, NULL);
 	stage_client_add(&r, &a, 0, NULL);
 	stage_client_add(&r, &b, 0, NULL);
-	many = make_qps(&h, &a, &quiet, NULL);
+	many = make_qps(&h, &a, &stage_qp_quiet, NULL);
 	for (unsigned i = 0; i < QPS; i++)
 		eng_qp_pend(r.s, &many[i], EQP_P_FATAL);
 	stage_rig_turn(&r, 1000);
@@ -211,7 +197,7 @@ Test(engine_stage, qps_that_wait_for_a_notice_cost_nothing_and_clients_take_turn
 	for (unsigned i = 0; i < 100; i++)
 		stage_rig_turn(&r, 1000); /* a visit of any QP would fault */
 	hidden_hide(&h, false);
-	stage_qp_make(&one, &b, &quiet, NULL);
+	stage_qp_make(&one, &b, &stage_qp_quiet, NULL);
 	eng_qp_pend(r.s, &one, EQP_P_FATAL);
 	stage_rig_turn(&r, 1000);
 	cr_assert_null(stage_rig_notice(&r));
@@ -245,12 +231,12 @@ Test(engine_stage, each_user_has_notices_that_no_other_can_take, .init = pair_ea
 	stage_rig_start(&r, NULL);
 	stage_client_add(&r, &a, 1, NULL);
 	stage_client_add(&r, &b, 2, NULL);
-	many = make_qps(&h, &a, &quiet, NULL);
+	many = make_qps(&h, &a, &stage_qp_quiet, NULL);
 	for (unsigned i = 0; i < QPS; i++)
 		eng_qp_pend(r.s, &many[i], EQP_P_FATAL);
 	stage_rig_turn(&r, 1000);
 	cr_assert_lt(take_notices(&r, m), ENG_CTL_NOTICES);
-	stage_qp_make(&one, &b, &quiet, NULL);
+	stage_qp_make(&one, &b, &stage_qp_quiet, NULL);
 	eng_qp_pend(r.s, &one, EQP_P_FATAL);
 	stage_rig_turn(&r, 1000);
 	cr_assert_eq(one.pending, 0);
@@ -272,7 +258,7 @@ Test(engine_stage, a_qp_that_no_connection_was_bound_to_ends_without_a_message, 
 
 	stage_rig_start(&r, NULL);
 	stage_client_add(&r, &c, 1, NULL);
-	stage_qp_make(&qp, &c, &quiet, NULL);
+	stage_qp_make(&qp, &c, &stage_qp_quiet, NULL);
 	eng_qp_unbound(r.s, &qp);
 	eng_qp_unbound(r.s, &qp); /* does nothing */
 	cr_assert_not(qp.connected);
@@ -297,7 +283,7 @@ Test(engine_stage, commands_about_a_qp_that_was_not_added_change_no_other_qp, .i
 
 	stage_rig_start(&r, NULL);
 	stage_client_add(&r, &c, 1, NULL);
-	stage_qp_make(&other, &c, &quiet, NULL);
+	stage_qp_make(&other, &c, &stage_qp_quiet, NULL);
 	nfree = r.s->nfree;
 	r.s->qps[0] = &other; /* `lost` has no index of its own */
 	for (enum eng_ctl_type type = ENG_CE_QP_START; type <= ENG_CE_QP_QUERY; type++) {
@@ -357,7 +343,7 @@ Test(engine_stage, qps_that_wait_for_a_full_ring_cost_nothing, .init = pair_eal)
 	stage_rig_start(&r, NULL);
 	ring = r.e->rings.to_transport[0][0];
 	stage_client_add(&r, &c, 1, NULL);
-	qp = make_qps(&h, &c, &quiet, NULL);
+	qp = make_qps(&h, &c, &stage_qp_quiet, NULL);
 	while (rte_ring_sp_enqueue_elem(ring, &filler, sizeof(filler)) == 0)
 		;
 	for (unsigned i = 0; i < QPS; i++) {
@@ -376,160 +362,6 @@ Test(engine_stage, qps_that_wait_for_a_full_ring_cost_nothing, .init = pair_eal)
 		cr_assert_eq(m.id_type, ENG_DMSG(ENG_T_ABORT, n));
 	cr_assert_eq(n, QPS);
 	hidden_free(&h);
-	stage_client_del(&r, &c);
-	stage_rig_end(&r);
-}
-
-/* ---- Doorbells */
-
-#define IDLE 40
-
-/* A client that is idle for some time costs a look at its next doorbell in every 64th turn: the
- * stage does not access its records of the client until there is a doorbell. That of a client whose
- * place moved, because another one left, is found, too. */
-Test(engine_stage, clients_that_are_idle_cost_a_look_at_a_doorbell, .init = pair_eal)
-{
-	struct stage_client c[IDLE];
-	struct hidden h[IDLE];
-	struct stage_rig r;
-	uint32_t n;
-
-	stage_rig_start(&r, NULL);
-	for (unsigned i = 0; i < IDLE; i++)
-		stage_client_add_hidden(&r, &c[i], 1, &h[i]);
-	for (unsigned i = 0; i < ENG_COLD_AFTER; i++)
-		stage_rig_turn(&r, 1000);
-	n = r.s->ncold;
-	cr_assert_eq(n, IDLE - ENG_HOT_MIN);
-	for (unsigned i = 0; i < n; i++)
-		hidden_hide(&h[i], true);
-	for (unsigned i = 0; i < 100; i++)
-		stage_rig_turn(&r, 1000); /* a visit of any of them would fault */
-	for (unsigned i = 0; i < n; i++)
-		hidden_hide(&h[i], false);
-	stage_client_ring(&c[n - 1], 7);
-	for (unsigned i = 0; i < ENG_COLD_TURNS; i++)
-		stage_rig_turn(&r, 1000);
-	cr_assert_eq(c[n - 1].c->stage[0].doorbell.next, 1);
-	stage_client_del(&r, &c[0]);
-	for (unsigned i = 1; i < IDLE; i++)
-		stage_client_ring(&c[i], 7);
-	for (unsigned i = 0; i < 2 * ENG_COLD_TURNS; i++)
-		stage_rig_turn(&r, 1000);
-	for (unsigned i = 1; i < IDLE; i++) {
-		cr_assert_eq(c[i].c->stage[0].doorbell.next, i == n - 1 ? 2 : 1, "client %u", i);
-		stage_client_del(&r, &c[i]);
-	}
-	cr_assert(r.s->ncold == 0 && r.s->nhot == 0);
-	stage_rig_end(&r);
-}
-
-Test(engine_stage, a_turn_takes_256_doorbells_and_clients_take_turns, .init = pair_eal)
-{
-	struct stage_client c[32];
-	struct stage_rig r;
-
-	stage_rig_start(&r, NULL);
-	for (unsigned i = 0; i < 32; i++)
-		stage_client_add(&r, &c[i], (uint16_t)(i / 2), NULL);
-	for (unsigned i = 0; i < 32; i++)
-		for (unsigned k = 0; k < RIG_DOORBELLS; k++)
-			stage_client_ring(&c[i], 7);
-	for (unsigned turn = 1; turn <= 8; turn++) {
-		unsigned all = 0;
-
-		stage_rig_turn(&r, 1000);
-		for (unsigned i = 0; i < 32; i++)
-			all += c[i].c->stage[0].doorbell.next;
-		cr_assert_eq(all, turn * ENG_DOORBELLS_TURN, "turn %u: %u", turn, all);
-	}
-	for (unsigned i = 0; i < 32; i++)
-		cr_assert_eq(c[i].c->stage[0].doorbell.next, 8 * ENG_DOORBELLS_TURN / 32);
-	for (unsigned i = 0; i < 32; i++)
-		stage_client_del(&r, &c[i]);
-	stage_rig_end(&r);
-}
-
-static bool
-useful_run(struct eng_stage *s, struct eng_qp *qp)
-{
-	s->spent.messages++;
-	return false;
-}
-
-static const struct eng_qp_ops useful = {
-	.run = useful_run, .info = stage_qp_info, .opened = stage_qp_opened};
-
-/* Rings the doorbell of the client's QP `n` times, runs a turn, and returns how many doorbells the
- * turn took. */
-static uint32_t
-bells_taken(struct stage_rig *r, struct stage_client *c, unsigned n)
-{
-	uint32_t before = c->c->stage[0].doorbell.next;
-
-	while (n-- > 0)
-		stage_client_ring(c, 0);
-	stage_rig_turn(r, 1000);
-	return c->c->stage[0].doorbell.next - before;
-}
-
-Test(engine_stage, doorbells_without_work_are_taken_slowly_until_one_has_work, .init = pair_eal)
-{
-	struct shm_qp shared = {0};
-	struct eng_qp qp = {.shared = &shared}, *table[] = {&qp};
-	struct stage_rig r;
-	struct stage_client c;
-
-	stage_rig_start(&r, NULL);
-	stage_client_add(&r, &c, 1, NULL);
-	stage_qp_make(&qp, &c, &quiet, NULL);
-	c.c->stage[0].qps = table;
-	c.c->stage[0].nqps = 1;
-	cr_assert_eq(bells_taken(&r, &c, 500), ENG_DOORBELLS);
-	for (unsigned i = 0; i < 100; i++)
-		bells_taken(&r, &c, 0);
-	cr_assert_eq(bells_taken(&r, &c, 10), 2);
-	qp.ops = &useful;
-	bells_taken(&r, &c, 100); /* takes 2 as well, and the QP has work */
-	cr_assert_eq(bells_taken(&r, &c, 0), ENG_DOORBELLS);
-	c.c->stage[0].qps = NULL;
-	c.c->stage[0].nqps = 0;
-	stage_client_del(&r, &c);
-	stage_rig_end(&r);
-}
-
-/* Rings invalid doorbells, `each` in a turn, until a notice or `all` of them. */
-static struct eng_ctl *
-ring_garbage(struct stage_rig *r, struct stage_client *c, unsigned all, unsigned each, uint64_t ns)
-{
-	for (unsigned n = 0; n < all; n += each) {
-		struct eng_ctl *m;
-
-		for (unsigned i = 0; i < each; i++)
-			stage_client_ring(c, 12345);
-		stage_rig_turn(r, ns);
-		m = stage_rig_notice(r);
-		if (m != NULL)
-			return m;
-	}
-	return NULL;
-}
-
-Test(engine_stage, a_client_that_rings_garbage_is_put_out, .init = pair_eal)
-{
-	struct stage_rig r;
-	struct stage_client c;
-	struct eng_ctl *m;
-
-	stage_rig_start(&r, NULL);
-	stage_client_add(&r, &c, 1, NULL);
-	/* 1000 in each second may be late doorbells of QPs that are destroyed. */
-	cr_assert_null(ring_garbage(&r, &c, 20000, 50, SECOND / 20));
-	m = ring_garbage(&r, &c, 2 * ENG_BAD_DOORBELLS, 50, 1000);
-	cr_assert(m != NULL && m->type == ENG_EC_CLIENT_BAD && m->client == c.c);
-	cr_assert_null(ring_garbage(&r, &c, 900, 50, 1000), "once");
-	cr_assert(shm_take_peek(&c.c->stage[0].doorbell) != NULL, "the stage polls it no more");
-	stage_rig_return(&r, m);
 	stage_client_del(&r, &c);
 	stage_rig_end(&r);
 }

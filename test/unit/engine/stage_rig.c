@@ -243,6 +243,20 @@ stage_qp_opened(const struct eng_qp *qp)
 	return true;
 }
 
+static bool
+quiet_run(struct eng_stage *s, struct eng_qp *qp)
+{
+	return false;
+}
+
+static void
+quiet_closed(struct eng_stage *s, struct eng_qp *qp, int error)
+{
+}
+
+const struct eng_qp_ops stage_qp_quiet = {
+	.run = quiet_run, .closed = quiet_closed, .info = stage_qp_info, .opened = stage_qp_opened};
+
 void
 stage_qp_make(
 	struct eng_qp *qp, struct stage_client *c, const struct eng_qp_ops *ops, void *control)

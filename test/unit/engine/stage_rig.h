@@ -72,6 +72,8 @@ void hidden_free(struct hidden *h);
 /* Members of a test's struct eng_qp_ops: a QP without counters, whose connection was open. */
 void stage_qp_info(const struct eng_qp *qp, struct eng_work *out);
 bool stage_qp_opened(const struct eng_qp *qp);
+/* The functions of a QP that never has work. */
+extern const struct eng_qp_ops stage_qp_quiet;
 /* Makes a connected QP in *qp, which the caller has zeroed. */
 void stage_qp_make(
 	struct eng_qp *qp, struct stage_client *c, const struct eng_qp_ops *ops, void *control);

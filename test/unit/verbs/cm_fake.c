@@ -613,6 +613,12 @@ fake_passive(struct rdma_event_channel **ch, const char *text)
 }
 
 void
+fake_set_tos(struct rdma_cm_id *id, uint8_t tos)
+{
+	cr_assert_eq(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);
+}
+
+void
 fake_destroy(struct rdma_cm_id *id, struct rdma_event_channel *ch)
 {
 	rdma_destroy_qp(id);

@@ -71,6 +71,8 @@ struct sockaddr *fake_addr(const char *text, uint16_t port);
 struct rdma_cm_id *fake_active(struct rdma_event_channel **ch);
 /* Returns an id that listens at the address `text`, port 7471, and its new channel. */
 struct rdma_cm_id *fake_passive(struct rdma_event_channel **ch, const char *text);
+/* Sets an id's traffic class. */
+void fake_set_tos(struct rdma_cm_id *id, uint8_t tos);
 /* Destroys the id's QP, the id, and the channel unless it is NULL. */
 void fake_destroy(struct rdma_cm_id *id, struct rdma_event_channel *ch);
 
