@@ -79,7 +79,7 @@ irqd_receive(int fd, uint32_t *vector, int *event)
 	ssize_t n;
 
 	sk_hurry_begin(&state.hurry);
-	n = sk_descriptors_recv(fd, vector, sizeof(*vector), event, 1, &nfds);
+	n = sk_descriptors_recv(fd, vector, sizeof(*vector), event, 1, &nfds, MSG_DONTWAIT);
 	sk_hurry_end(&state.hurry);
 	if (nfds == 0)
 		*event = -1;

@@ -16,7 +16,8 @@
 #define HURRY_NS (2 * 1000 * 1000l)
 
 ssize_t
-sk_descriptors_recv(int sock, void *buf, size_t len, int *fds, unsigned max, unsigned *nfds)
+sk_descriptors_recv(
+	int sock, void *buf, size_t len, int *fds, unsigned max, unsigned *nfds, int flags)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SK_DESCRIPTORS * sizeof(int))];
 	struct iovec iov = {.iov_base = buf, .iov_len = len};
@@ -25,7 +26,7 @@ sk_descriptors_recv(int sock, void *buf, size_t len, int *fds, unsigned max, uns
 		.msg_iovlen = 1,
 		.msg_control = control,
 		.msg_controllen = CMSG_LEN(SK_MIN(max, SK_DESCRIPTORS) * sizeof(int))};
-	ssize_t n = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC | flags);
 	int rc = n < 0 ? -errno : 0;
 	struct cmsghdr *cm;
 

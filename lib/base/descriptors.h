@@ -25,11 +25,11 @@
 
 /* Receives a message of at most `len` bytes and at most `max` of its descriptors: *nfds, which the
  * caller closes whatever the result is. A message without bytes may have some, too. The kernel
- * drops the other descriptors. Never blocks. Returns the number of bytes, 0 also when the peer has
- * closed; or -errno, -EPROTO when the message has more bytes or descriptors, or this process has no
- * room for them. */
+ * drops the other descriptors. `flags` is 0 or MSG_DONTWAIT. Returns the number of bytes, 0 also
+ * when the peer has closed; or -errno, -EPROTO when the message has more bytes or descriptors, or
+ * this process has no room for them. */
 ssize_t sk_descriptors_recv(
-	int sock, void *buf, size_t len, int *fds, unsigned max, unsigned *nfds);
+	int sock, void *buf, size_t len, int *fds, unsigned max, unsigned *nfds, int flags);
 
 /* ---- Waits that signals end ---- */
 

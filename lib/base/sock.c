@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "mem.h"
+#include "descriptors.h"
 
 union control {
 	struct cmsghdr align;
@@ -85,59 +85,17 @@ sock_close_all(const int *fds, unsigned n)
 		close(fds[--n]);
 }
 
-/* Takes the descriptors of a message. Closes those beyond `most`. Returns their number, or -EPROTO
- * when there are more. */
-static int
-sock_fds_of(struct msghdr *h, int *fds, unsigned most)
-{
-	int got[SK_SOCK_FDS];
-	unsigned n = 0;
-	bool more = false;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
-		unsigned here = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		here = SK_MIN(here, (unsigned)SK_SOCK_FDS);
-		memcpy(got, CMSG_DATA(c), here * sizeof(int));
-		if (here <= most - n) {
-			memcpy(fds + n, got, here * sizeof(int));
-			n += here;
-		} else {
-			sock_close_all(got, here);
-			more = true;
-		}
-	}
-	if (!more)
-		return (int)n;
-	sock_close_all(fds, n);
-	return -EPROTO;
-}
-
 ssize_t
 sk_sock_recv(int sock, void *p, size_t len, int *fds, unsigned most, unsigned *n, int flags)
 {
-	union control control;
-	struct iovec iov = {.iov_base = p, .iov_len = len};
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room};
 	ssize_t got;
-	int rc;
 
-	*n = 0;
-	do {
-		h.msg_controllen = sizeof(control.room);
-		got = recvmsg(sock, &h, MSG_CMSG_CLOEXEC | flags);
-	} while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return -errno;
-	rc = sock_fds_of(&h, fds, most);
-	if (rc < 0)
-		return rc;
-	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-		sock_close_all(fds, (unsigned)rc);
-		return -EPROTO;
+	do
+		got = sk_descriptors_recv(sock, p, len, fds, most, n, flags);
+	while (got == -EINTR);
+	if (got < 0) {
+		sock_close_all(fds, *n);
+		*n = 0;
 	}
-	*n = (unsigned)rc;
 	return got;
 }

@@ -53,7 +53,7 @@ receives(unsigned max, unsigned n)
 	ssize_t rc;
 
 	close(next);
-	rc = sk_descriptors_recv(pair[1], buf, sizeof(buf), fds, max, &nfds);
+	rc = sk_descriptors_recv(pair[1], buf, sizeof(buf), fds, max, &nfds, MSG_DONTWAIT);
 	cr_assert_eq(nfds, n);
 	for (unsigned i = 0; i < n; i++) {
 		cr_assert(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
@@ -114,7 +114,7 @@ Test(base_descriptors, a_thread_in_a_hurry_waits_for_no_socket, .timeout = 60)
 	cr_assert_eq(sk_hurry_init(&h), 0);
 	/* Closed, dropped for lack of room, discarded unread, and closed with its connection. */
 	pass_fd(1, 1, lingering());
-	cr_assert_eq(sk_descriptors_recv(pair[1], &byte, 1, &fd, 1, &nfds), 1);
+	cr_assert_eq(sk_descriptors_recv(pair[1], &byte, 1, &fd, 1, &nfds, MSG_DONTWAIT), 1);
 	sk_hurry_begin(&h);
 	close(fd);
 	sk_hurry_end(&h);
@@ -123,7 +123,7 @@ Test(base_descriptors, a_thread_in_a_hurry_waits_for_no_socket, .timeout = 60)
 	pass_fd(1, 1, lingering());
 	sk_hurry_begin(&h);
 	cr_assert_eq(recv(pair[1], &byte, 1, 0), 1);
-	cr_assert_eq(sk_descriptors_recv(pair[1], &byte, 1, &fd, 1, &nfds), -EPROTO);
+	cr_assert_eq(sk_descriptors_recv(pair[1], &byte, 1, &fd, 1, &nfds, MSG_DONTWAIT), -EPROTO);
 	cr_assert_eq(nfds, 1);
 	close(fd);
 	close(pair[1]);
