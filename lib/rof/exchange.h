@@ -178,9 +178,8 @@ struct rofx_tls;
 /* Configuration of a carrier and of an exchange. A time of 0 means the default in parentheses. */
 struct rofx_config {
 	/* NULL: in clear, and therefore without keys. A carrier uses the identities that are loaded
-	 * when it begins. */
+	 * when it begins. A responder with TLS refuses carriers in clear. */
 	struct rofx_tls *tls;
-	bool allow_clear; /* a responder with TLS also accepts carriers in clear */
 	/* A responder refuses carriers in clear, and requests without a PSP version with keys. */
 	bool require_psp;
 	/* Addresses of both ends of the carrier. `peer` determines the key or certificate that the

@@ -187,8 +187,7 @@ judge_opening(const struct rofx_carrier *k, const struct rofx_opening *o)
 		return ROFX_MALFORMED;
 	if (o->security == ROFX_SECURE && k->identity == NULL)
 		return ROFX_NO_TLS;
-	if (o->security == ROFX_CLEAR &&
-		(k->require_psp || (k->identity != NULL && !k->allow_clear)))
+	if (o->security == ROFX_CLEAR && (k->require_psp || k->identity != NULL))
 		return ROFX_TLS_NEEDED;
 	return ROFX_NONE;
 }
@@ -362,7 +361,6 @@ carrier_config(struct rofx_carrier *k, const struct rofx_config *cfg, uint64_t n
 	k->deadline = now + (k->initiator ? reply_ns : request_ns);
 	k->stage = cfg->stage;
 	k->stages = cfg->stages;
-	k->allow_clear = cfg->allow_clear;
 	k->require_psp = cfg->require_psp;
 	k->has_peer = cfg->peer != NULL;
 	k->has_local = cfg->local != NULL;

@@ -225,7 +225,7 @@ struct rofx_carrier {
 	bool used;   /* a frame has arrived, or left */
 	uint8_t peer_version;
 	uint8_t stage, stages, peer_stage, peer_stages;
-	bool allow_clear, require_psp;
+	bool require_psp;
 	struct sk_addr local_addr, peer_addr;
 	bool has_local, has_peer;       /* the addresses are configured */
 	struct rofx_identity *identity; /* NULL: in clear, or the handshake has ended */

@@ -182,7 +182,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CLAIM(tls != NULL);
 	cfg.tls = tls;
 	x[0] = lone_connect(&cfg, 0, &s, "hello", 5, &err);
-	cfg.allow_clear = options & 1;
 	x[1] = lone_listen(&cfg, 0);
 	CLAIM(x[0] != NULL && x[1] != NULL);
 	touched = up[0] = up[1] = false;

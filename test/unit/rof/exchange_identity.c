@@ -557,10 +557,6 @@ Test(exchange_identity, required_psp_refuses_streams_in_clear)
 {
 	p.cfg_b.require_psp = true;
 	xp_refuse(&p, &s1, ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
-	xp_end(&p);
-	use(NULL, host(1, NULL, 0));
-	p.cfg_b.allow_clear = true;
-	xp_refuse(&p, &s1, ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
 }
 
 Test(exchange_identity, required_psp_refuses_requests_without_crypto)

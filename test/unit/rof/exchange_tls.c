@@ -144,15 +144,6 @@ Test(exchange_tls, initiator_in_clear)
 	xp_refuse(&p, &s1, ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
 }
 
-Test(exchange_tls, clear_beside_tls_where_it_is_allowed)
-{
-	use(NULL, psk(7));
-	p.cfg_b.allow_clear = true;
-	xp_establish(&p, &s1, &s2);
-	cr_assert_not(lone_request(p.b)->secure);
-	cr_assert_eq(lone_agreed(p.b)->psp, PSP_NO_CRYPTO);
-}
-
 Test(exchange_tls, a_changed_byte_ends_it)
 {
 	uint8_t buf[4096];
