@@ -325,7 +325,8 @@ carrier_read_all(struct rofx_carrier *k, struct source *s)
 	while (n > 0);
 	if (n >= 0 && carrier_seal(k) < 0)
 		n = carrier_fail(k, ROFX_TLS);
-	if (n >= 0 && k->link != NULL && rofx_link_pending(k->link) > ROFX_BACKLOG_MAX)
+	if (n >= 0 && k->link != NULL &&
+		(rofx_link_unread(k->link) || rofx_link_pending(k->link) > ROFX_BACKLOG_MAX))
 		n = carrier_fail(k, ROFX_FLOOD);
 	if (k->initiator && rofx_carrier_ready(k))
 		k->deadline = UINT64_MAX;

@@ -295,12 +295,15 @@ int rofx_link_create(struct rofx_link **out, const struct rofx_identity *id, boo
 /* Returns whether the handshake has not ended. */
 bool rofx_link_busy(const struct rofx_link *l);
 void rofx_link_destroy(struct rofx_link *l);
-/* Passes bytes from the peer to TLS. Returns 0 or -reason. */
+/* Passes bytes from the peer to TLS, or ignores them after the peer's close_notify. Returns 0 or
+ * -reason. */
 int rofx_link_feed(struct rofx_link *l, const uint8_t *data, size_t len);
 /* Reads opened bytes. Returns their number, 0 when there are none now, or -reason. */
 int rofx_link_read(struct rofx_link *l, uint8_t *buf, size_t room);
+/* Returns whether TLS has left bytes from the peer: never after rofx_link_read() has returned 0. */
+bool rofx_link_unread(const struct rofx_link *l);
 /* Seals bytes. Returns the number of those taken, 0 before the end of the handshake, or
- * -reason. */
+ * -reason. Neither opens nor seals anything unless the peer has proved its identity. */
 int rofx_link_write(struct rofx_link *l, const uint8_t *data, size_t len);
 /* Return the number of bytes for the peer, and take them. rofx_link_take() also makes the
  * initiator's first message. */

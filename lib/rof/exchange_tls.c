@@ -37,6 +37,7 @@ struct rofx_link {
 	bool starts;    /* the initiator's first message has not been made yet */
 	bool misnamed;  /* the peer used a PSK identity with other addresses */
 	bool forbidden; /* the peer sent a message that is valid in TLS, but not here */
+	bool ended;     /* the peer sent close_notify */
 };
 
 /* ---- Pre-shared key ---- */
@@ -159,6 +160,10 @@ set_up(struct rofx_link *l, const struct rofx_identity *id, bool initiator,
 	if (!l->psk)
 		return expect_name(l->ssl, l->member->name, peer);
 	psk_name(l, initiator, local, peer);
+	/* A server may ignore the pre-shared key and send a certificate instead (RFC 8446, section
+	 * 2.2). The initiator has no CA here, so it refuses each of them. */
+	if (initiator)
+		SSL_set_verify(l->ssl, SSL_VERIFY_PEER, NULL);
 	SSL_set_psk_use_session_callback(l->ssl, psk_use);
 	SSL_set_psk_find_session_callback(l->ssl, psk_find);
 	return true;
@@ -224,6 +229,16 @@ exchange_tls_reason(const struct rofx_link *l)
 	}
 }
 
+/* Returns whether the peer has what this side requires of it. OpenSSL calls a session resumed when
+ * both sides have used the pre-shared key. */
+static bool
+peer_is_proven(const struct rofx_link *l)
+{
+	if (!SSL_is_init_finished(l->ssl))
+		return false;
+	return l->psk ? SSL_session_reused(l->ssl) : SSL_get_verify_result(l->ssl) == X509_V_OK;
+}
+
 /* Converts OpenSSL's return value: 0 means "later". */
 static int
 exchange_tls_verdict(struct rofx_link *l, int ret)
@@ -233,9 +248,14 @@ exchange_tls_verdict(struct rofx_link *l, int ret)
 	ERR_clear_error();
 	if (l->forbidden)
 		return -ROFX_TLS;
-	if (err == SSL_ERROR_WANT_READ || err == SSL_ERROR_WANT_WRITE ||
-		err == SSL_ERROR_ZERO_RETURN)
-		/* After SSL_ERROR_ZERO_RETURN the peer sends nothing more, and its FIN follows. */
+	if (err == SSL_ERROR_ZERO_RETURN) {
+		/* The peer sends nothing more, and its FIN follows. Bytes after the alert are
+		 * ignored (RFC 8446, section 6.1): OpenSSL leaves them in the BIO. */
+		l->ended = true;
+		BIO_reset(l->in);
+		return 0;
+	}
+	if (err == SSL_ERROR_WANT_READ || err == SSL_ERROR_WANT_WRITE)
 		return 0;
 	return -(int)exchange_tls_reason(l);
 }
@@ -243,7 +263,7 @@ exchange_tls_verdict(struct rofx_link *l, int ret)
 int
 rofx_link_feed(struct rofx_link *l, const uint8_t *data, size_t len)
 {
-	while (len > 0) {
+	while (len > 0 && !l->ended) {
 		int n = BIO_write(l->in, data, (int)SK_MIN(len, (size_t)INT32_MAX));
 
 		if (n <= 0)
@@ -261,7 +281,15 @@ rofx_link_read(struct rofx_link *l, uint8_t *buf, size_t room)
 
 	ERR_clear_error();
 	n = SSL_read(l->ssl, buf, (int)room);
+	if (n > 0 && !peer_is_proven(l))
+		return -ROFX_TLS;
 	return n > 0 && !l->forbidden ? n : exchange_tls_verdict(l, n);
+}
+
+bool
+rofx_link_unread(const struct rofx_link *l)
+{
+	return BIO_ctrl_pending(l->in) > 0;
 }
 
 int
@@ -271,6 +299,8 @@ rofx_link_write(struct rofx_link *l, const uint8_t *data, size_t len)
 
 	if (!SSL_is_init_finished(l->ssl))
 		return 0;
+	if (!peer_is_proven(l))
+		return -ROFX_TLS;
 	ERR_clear_error();
 	n = SSL_write(l->ssl, data, (int)len);
 	return n > 0 ? n : exchange_tls_verdict(l, n);

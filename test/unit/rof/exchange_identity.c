@@ -91,6 +91,14 @@ connects(void)
 	cr_assert(lone_request(p.b)->secure);
 }
 
+static size_t
+heap_bytes(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
 /* ---- Keys of peers ---- */
 
 Test(exchange_identity, each_pair_of_hosts_has_a_key_of_its_own)
@@ -390,12 +398,12 @@ Test(exchange_identity, a_reload_leaves_no_memory_behind)
 	use(host(1, NULL, 0), host(1, NULL, 0));
 	load(two, 255, -EINVAL);
 	load(two, 2, 0);
-	before = mallinfo2().uordblks;
+	before = heap_bytes();
 	for (unsigned i = 0; i < 300; i++) {
 		load(two, 255, -EINVAL);
 		load(two, 2, 0);
 	}
-	after = mallinfo2().uordblks;
+	after = heap_bytes();
 	cr_assert_lt(after, before + (1 << 20));
 }
 
@@ -484,14 +492,36 @@ client_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len,
 	       SSL_SESSION_set_protocol_version(*out, TLS1_3_VERSION);
 }
 
-/* Passes what OpenSSL's client has written to the responder. */
+/* Passes what OpenSSL has written to `x`. */
 static int
-pass(SSL *ssl)
+pass(SSL *ssl, struct lone *x)
 {
 	uint8_t buf[4096];
 	int n = BIO_read(SSL_get_wbio(ssl), buf, sizeof(buf));
 
-	return n > 0 ? lone_input(p.b, 0, buf, (size_t)n) : 0;
+	return n > 0 ? lone_input(x, 0, buf, (size_t)n) : 0;
+}
+
+/* Passes the output of `x` to OpenSSL. Returns the number of bytes. */
+static size_t
+pass_back(struct lone *x, SSL *ssl)
+{
+	uint8_t buf[4096];
+	size_t n = lone_output(x, buf, sizeof(buf));
+
+	if (n > 0)
+		cr_assert_eq(BIO_write(SSL_get_rbio(ssl), buf, (int)n), (int)n);
+	return n;
+}
+
+/* Returns an end of TLS without a socket. */
+static SSL *
+loose_end(SSL_CTX *ctx)
+{
+	SSL *ssl = SSL_new(ctx);
+
+	SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+	return ssl;
 }
 
 /* Lets a client of OpenSSL authenticate itself to p.b. */
@@ -499,8 +529,7 @@ static SSL *
 client_connect(SSL_CTX *ctx)
 {
 	static const uint8_t opening[20] = "RoF ID Req Frame\2\1\0";
-	uint8_t buf[4096];
-	size_t n;
+	uint8_t buf[20];
 	SSL *ssl;
 
 	use(NULL, host(7, NULL, 0));
@@ -510,16 +539,13 @@ client_connect(SSL_CTX *ctx)
 	SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
 	cr_assert(SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384"));
 	SSL_CTX_set_psk_use_session_callback(ctx, client_psk);
-	ssl = SSL_new(ctx);
-	SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+	ssl = loose_end(ctx);
 	SSL_set_connect_state(ssl);
 	while (SSL_do_handshake(ssl) != 1) {
-		cr_assert_gt(pass(ssl), 0);
-		n = lone_output(p.b, buf, sizeof(buf));
-		cr_assert_gt(n, 0);
-		cr_assert_eq(BIO_write(SSL_get_rbio(ssl), buf, (int)n), (int)n);
+		cr_assert_gt(pass(ssl, p.b), 0);
+		cr_assert_gt(pass_back(p.b, ssl), 0);
 	}
-	cr_assert_gt(pass(ssl), 0); /* Finished */
+	cr_assert_gt(pass(ssl, p.b), 0); /* Finished */
 	cr_assert_not(lone_handshakes(p.b));
 	return ssl;
 }
@@ -532,21 +558,100 @@ Test(exchange_identity, key_updates_are_refused)
 
 	cr_assert_eq(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
 	SSL_do_handshake(ssl);
-	cr_assert_eq(pass(ssl), -ROFX_TLS);
+	cr_assert_eq(pass(ssl, p.b), -ROFX_TLS);
 	cr_assert_eq(lone_event(p.b), ROFX_EV_FAILED);
 	SSL_free(ssl);
 	SSL_CTX_free(ctx);
 }
 
-/* The alert says that the client sends nothing more. The end of the stream is that of TCP. */
+/* The alert says that the client sends nothing more. The end of the stream is that of TCP. Bytes
+ * after the alert are ignored, and take no memory (RFC 8446, section 6.1). */
 Test(exchange_identity, an_end_of_tls_is_no_failure)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 	SSL *ssl = client_connect(ctx);
+	uint8_t noise[4096] = {23, 3, 3, 15};
+	size_t before;
 
 	SSL_shutdown(ssl);
-	cr_assert_gt(pass(ssl), 0);
+	cr_assert_gt(pass(ssl, p.b), 0);
 	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
+	before = heap_bytes();
+	for (unsigned i = 0; i < 1024; i++)
+		cr_assert_eq(lone_input(p.b, 0, noise, sizeof(noise)), sizeof(noise));
+	cr_assert_leq(heap_bytes(), before + 65536);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+}
+
+Test(exchange_identity, bytes_beside_the_end_of_tls_are_ignored)
+{
+	static const uint8_t noise[4096] = {23, 3, 3, 15};
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	SSL *ssl = client_connect(ctx);
+
+	SSL_shutdown(ssl);
+	cr_assert_eq(BIO_write(SSL_get_wbio(ssl), noise, 2048), 2048);
+	cr_assert_gt(pass(ssl, p.b), 2048);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+}
+
+/* ---- Servers that ignore the initiator's key ---- */
+
+/* RFC 8446, section 2.2: a server that selects no pre-shared key proves its identity by a
+ * certificate, which an initiator with a key has no reason to trust. */
+Test(exchange_identity, an_initiator_with_a_key_accepts_no_certificate)
+{
+	struct rofx_tls_config c2;
+
+	issue("IP:10.0.0.1", "IP:10.0.0.2");
+	c2 = certified(&cert2);
+	use(host(7, NULL, 0), create(&c2));
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS);
+}
+
+/* An impostor at the responder's address, with a certificate of its own. */
+Test(exchange_identity, an_impostor_without_the_key_receives_no_frame)
+{
+	static const uint8_t reply[20] = "RoF ID Rep Frame\2\1\0";
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	uint8_t buf[4096];
+	BIO *bio;
+	X509 *cert;
+	EVP_PKEY *pkey;
+	SSL *ssl;
+	int err_no;
+
+	issue("IP:10.0.0.1", "IP:10.0.0.2");
+	bio = BIO_new_mem_buf(cert2.certificate, -1);
+	cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+	BIO_free(bio);
+	bio = BIO_new_mem_buf(cert2.private_key, -1);
+	pkey = PEM_read_bio_PrivateKey(bio, NULL, NULL, NULL);
+	BIO_free(bio);
+	cr_assert_eq(SSL_CTX_use_certificate(ctx, cert), 1);
+	cr_assert_eq(SSL_CTX_use_PrivateKey(ctx, pkey), 1);
+	cr_assert(SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384"));
+	ssl = loose_end(ctx);
+	SSL_set_accept_state(ssl);
+	use(host(7, NULL, 0), NULL);
+	p.a = lone_connect(&p.cfg_a, 0, &s1, "hello", 6, &err_no);
+	cr_assert_eq(lone_output(p.a, buf, 20), 20);
+	cr_assert_eq(lone_input(p.a, 0, reply, sizeof(reply)), 20);
+	while (lone_event(p.a) == ROFX_EV_NONE) {
+		cr_assert_gt(pass_back(p.a, ssl), 0);
+		SSL_do_handshake(ssl);
+		if (pass(ssl, p.a) < 0)
+			break;
+	}
+	cr_assert_eq(lone_why(p.a), ROFX_TLS);
+	pass_back(p.a, ssl);
+	cr_assert_leq(SSL_read(ssl, buf, sizeof(buf)), 0);
+	X509_free(cert);
+	EVP_PKEY_free(pkey);
 	SSL_free(ssl);
 	SSL_CTX_free(ctx);
 }
