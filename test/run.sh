@@ -7,7 +7,7 @@
 #   test/run.sh [--long] [PART...]
 #
 # Parts, in order: lint unit count asan tsan fuzz interop. --long runs the long forms: the coverage
-# of the unit tests and the share of mutants that they catch, 1 GiB for each loss rate, every guest
+# of the unit tests and the share of mutants that they catch, 8 GiB for each loss rate, every guest
 # test, longer fuzzing. Exit status 0 only when nothing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1

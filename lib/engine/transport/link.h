@@ -30,7 +30,7 @@ struct eng_link {
 		const struct eng_transport *t, const struct sk_reason_list *list);
 	/* Whether a connection has no TCP connection of its own. */
 	bool shares;
-	/* The next seven members are for a transport that sends packets beside TCP; they are NULL
+	/* The next eight members are for a transport that sends packets beside TCP; they are NULL
 	 * and 0 for any other. Times are in ns. */
 	/* Takes note that the loop has not run for `gap`, before all other functions of the turn.
 	 */
