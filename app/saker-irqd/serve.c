@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../lib/base/descriptors.h"
+#include "../../lib/base/sock.h"
 #include "../../lib/base/listen.h"
 #include "../../lib/shm/shm_irqd.h"
 #include "irqd.h"
@@ -79,7 +80,7 @@ irqd_receive(int fd, uint32_t *vector, int *event)
 	ssize_t n;
 
 	sk_hurry_begin(&state.hurry);
-	n = sk_descriptors_recv(fd, vector, sizeof(*vector), event, 1, &nfds, MSG_DONTWAIT);
+	n = sk_sock_take(fd, vector, sizeof(*vector), event, 1, &nfds, MSG_DONTWAIT);
 	sk_hurry_end(&state.hurry);
 	if (nfds == 0)
 		*event = -1;

@@ -37,7 +37,8 @@ static const struct option_row rows[] = {
 		"virtual machine (" SAKER_SOCKET_DEFAULT "," MORE "else an ivshmem device)"},
 	{{"devices", required_argument, NULL, 'd'}, "SAKER_DEVICES", NULL, "LIST",
 		{"iwarp", "falcon"},
-		"the devices that the program sees, a list of iwarp" MORE "and falcon (iwarp,falcon)"},
+		"the devices that the program sees, a list of iwarp" MORE
+		"and falcon (iwarp,falcon)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
 		{"iwarp", "falcon"},
 		"the transport of rdma_cm where both are possible:" MORE "iwarp or falcon (iwarp)"},

@@ -7,39 +7,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "mem.h"
-
 #define HURRY_NS (2 * 1000 * 1000l)
-
-ssize_t
-sk_descriptors_recv(
-	int sock, void *buf, size_t len, int *fds, unsigned max, unsigned *nfds, int flags)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SK_DESCRIPTORS * sizeof(int))];
-	struct iovec iov = {.iov_base = buf, .iov_len = len};
-	/* CMSG_SPACE() is rounded up, so that it may have room for one more. */
-	struct msghdr h = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = CMSG_LEN(SK_MIN(max, SK_DESCRIPTORS) * sizeof(int))};
-	ssize_t n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC | flags);
-	int rc = n < 0 ? -errno : 0;
-	struct cmsghdr *cm;
-
-	*nfds = 0;
-	if (rc < 0)
-		return rc;
-	cm = CMSG_FIRSTHDR(&h);
-	if (cm != NULL && cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS) {
-		*nfds = (unsigned)((cm->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fds, CMSG_DATA(cm), *nfds * sizeof(int));
-	}
-	return h.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EPROTO : n;
-}
 
 /* ---- Waits that signals end ---- */
 

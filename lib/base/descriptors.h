@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that come from programs which are not trusted, in messages of Unix sockets. To drop
- * such a descriptor may take as long as its sender likes, in two ways:
+ * Descriptors that come from programs which are not trusted, in messages of Unix sockets: see
+ * sk_sock_take(). To drop such a descriptor may take as long as its sender likes, in two ways:
  *
  *  - When the last reference of a socket ends, the kernel waits until its data is sent, for the
  *    time of SO_LINGER. This happens in close(2), but also when the kernel drops a descriptor from
@@ -17,19 +17,7 @@
 #define SAKER_BASE_DESCRIPTORS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
 #include <time.h>
-
-#define SK_DESCRIPTORS 8 /* the most of a message that a caller receives */
-
-/* Receives a message of at most `len` bytes and at most `max` of its descriptors: *nfds, which the
- * caller closes whatever the result is. A message without bytes may have some, too. The kernel
- * drops the other descriptors. `flags` is 0 or MSG_DONTWAIT. Returns the number of bytes, 0 also
- * when the peer has closed; or -errno, -EPROTO when the message has more bytes or descriptors, or
- * this process has no room for them. */
-ssize_t sk_descriptors_recv(
-	int sock, void *buf, size_t len, int *fds, unsigned max, unsigned *nfds, int flags);
 
 /* ---- Waits that signals end ---- */
 

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "descriptors.h"
+#include "mem.h"
 
 union control {
 	struct cmsghdr align;
@@ -78,6 +78,30 @@ sk_sock_send(int sock, const void *p, size_t len, const int *fds, unsigned n, in
 	return (size_t)sent == len ? 0 : -EMSGSIZE;
 }
 
+ssize_t
+sk_sock_take(int sock, void *p, size_t len, int *fds, unsigned most, unsigned *n, int flags)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SK_SOCK_FDS * sizeof(int))];
+	struct iovec iov = {.iov_base = p, .iov_len = len};
+	/* CMSG_SPACE() is rounded up, so that it may have room for one more. */
+	struct msghdr h = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = CMSG_LEN(SK_MIN(most, SK_SOCK_FDS) * sizeof(int))};
+	ssize_t got = recvmsg(sock, &h, MSG_CMSG_CLOEXEC | flags);
+	int rc = got < 0 ? -errno : 0;
+	struct cmsghdr *cm;
+
+	*n = 0;
+	if (rc < 0)
+		return rc;
+	cm = CMSG_FIRSTHDR(&h);
+	if (cm != NULL && cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS) {
+		*n = (unsigned)((cm->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(cm), *n * sizeof(int));
+	}
+	return h.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EPROTO : got;
+}
 static void
 sock_close_all(const int *fds, unsigned n)
 {
@@ -91,7 +115,7 @@ sk_sock_recv(int sock, void *p, size_t len, int *fds, unsigned most, unsigned *n
 	ssize_t got;
 
 	do
-		got = sk_descriptors_recv(sock, p, len, fds, most, n, flags);
+		got = sk_sock_take(sock, p, len, fds, most, n, flags);
 	while (got == -EINTR);
 	if (got < 0) {
 		sock_close_all(fds, *n);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connecting end of Unix sockets, and messages that carry descriptors, between processes that
- * trust each other. A server receives those of its clients by descriptors.h: to close one may take
- * as long as its sender likes.
+ * The connecting end of Unix sockets, and messages that carry descriptors. To close the descriptors
+ * of a sender that is not trusted may take as long as it likes: descriptors.h.
  */
 #ifndef SAKER_BASE_SOCK_H
 #define SAKER_BASE_SOCK_H
@@ -24,6 +23,11 @@ int sk_sock_send(int sock, const void *p, size_t len, const int *fds, unsigned n
  * when the peer has closed, or -errno without descriptors; -EPROTO when the message has more bytes
  * or descriptors. */
 ssize_t sk_sock_recv(
+	int sock, void *p, size_t len, int *fds, unsigned most, unsigned *n, int flags);
+/* As sk_sock_recv(), for a sender that is not trusted: closes nothing. The caller closes the *n
+ * descriptors whatever the result is; a message without bytes may have some, too. The kernel drops
+ * those beyond `most`. Returns -EINTR, too. */
+ssize_t sk_sock_take(
 	int sock, void *p, size_t len, int *fds, unsigned most, unsigned *n, int flags);
 
 #endif

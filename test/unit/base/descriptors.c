@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../../lib/base/descriptors.h"
+#include "../../../lib/base/sock.h"
 #include "../../support/lingering.h"
 
 static int pair[2];
@@ -47,13 +48,13 @@ pass(size_t len, unsigned n)
 static ssize_t
 receives(unsigned max, unsigned n)
 {
-	int fds[SK_DESCRIPTORS], next = dup(0), after;
+	int fds[SK_SOCK_FDS], next = dup(0), after;
 	unsigned nfds;
 	char buf[4];
 	ssize_t rc;
 
 	close(next);
-	rc = sk_descriptors_recv(pair[1], buf, sizeof(buf), fds, max, &nfds, MSG_DONTWAIT);
+	rc = sk_sock_take(pair[1], buf, sizeof(buf), fds, max, &nfds, MSG_DONTWAIT);
 	cr_assert_eq(nfds, n);
 	for (unsigned i = 0; i < n; i++) {
 		cr_assert(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
@@ -77,7 +78,7 @@ Test(base_descriptors, every_descriptor_of_every_message_is_the_callers_or_dropp
 {
 	const unsigned numbers[] = {1, 2, 3, 8, 9, PASSED};
 
-	for (unsigned max = 1; max <= SK_DESCRIPTORS; max++)
+	for (unsigned max = 1; max <= SK_SOCK_FDS; max++)
 		for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 			for (ssize_t len = 0; len <= 5; len++) {
 				unsigned n = numbers[i] < max ? numbers[i] : max;
@@ -114,7 +115,7 @@ Test(base_descriptors, a_thread_in_a_hurry_waits_for_no_socket, .timeout = 60)
 	cr_assert_eq(sk_hurry_init(&h), 0);
 	/* Closed, dropped for lack of room, discarded unread, and closed with its connection. */
 	pass_fd(1, 1, lingering());
-	cr_assert_eq(sk_descriptors_recv(pair[1], &byte, 1, &fd, 1, &nfds, MSG_DONTWAIT), 1);
+	cr_assert_eq(sk_sock_take(pair[1], &byte, 1, &fd, 1, &nfds, MSG_DONTWAIT), 1);
 	sk_hurry_begin(&h);
 	close(fd);
 	sk_hurry_end(&h);
@@ -123,7 +124,7 @@ Test(base_descriptors, a_thread_in_a_hurry_waits_for_no_socket, .timeout = 60)
 	pass_fd(1, 1, lingering());
 	sk_hurry_begin(&h);
 	cr_assert_eq(recv(pair[1], &byte, 1, 0), 1);
-	cr_assert_eq(sk_descriptors_recv(pair[1], &byte, 1, &fd, 1, &nfds, MSG_DONTWAIT), -EPROTO);
+	cr_assert_eq(sk_sock_take(pair[1], &byte, 1, &fd, 1, &nfds, MSG_DONTWAIT), -EPROTO);
 	cr_assert_eq(nfds, 1);
 	close(fd);
 	close(pair[1]);

@@ -256,7 +256,7 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 		return;
 	}
 	sk_hurry_begin(&s->hurry);
-	n = sk_descriptors_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds, MSG_DONTWAIT);
+	n = sk_sock_take(k->fd, &raw, sizeof(raw), &fd, 1, &nfds, MSG_DONTWAIT);
 	sk_hurry_end(&s->hurry);
 	rc = ctl_socket_parse(&raw, n < 0 ? 0 : (size_t)n, nfds, k->cl != NULL, &m, &why);
 	if (rc < 0) {
