@@ -67,15 +67,66 @@ about(const struct vb_wait_item *item, void *element)
 {
 	const struct async *a = vb_container(item, const struct async, item);
 
-	return element == NULL || (got_of(&a->event) != NULL && a->event.element.qp == element);
+	return got_of(&a->event) != NULL && a->event.element.qp == element;
+}
+
+static bool
+any(const struct vb_wait_item *item, void *arg)
+{
+	return true;
 }
 
 void
-vb_async_purge(struct ibv_context *c, void *element)
+vb_async_purge(struct ibv_context *c)
 {
 	struct vb_wait_item *item;
 
-	while ((item = vb_waitq_take(&vb_context(c)->async, about, element)) != NULL)
+	while ((item = vb_waitq_take(&vb_context(c)->async, any, NULL)) != NULL)
+		free(vb_container(item, struct async, item));
+}
+
+uint32_t
+vb_async_hide(struct ibv_context *c, void *element, const uint32_t *got, struct vb_wait_items *to)
+{
+	struct vb_waitq *q = &vb_context(c)->async;
+	struct vb_wait_item *item;
+	uint32_t n;
+
+	while ((item = vb_waitq_take(q, about, element)) != NULL)
+		STAILQ_INSERT_TAIL(to, item, next);
+	if (vb_is_dead(c))
+		return 0;
+	pthread_mutex_lock(&q->lock);
+	n = *got;
+	pthread_mutex_unlock(&q->lock);
+	return n;
+}
+
+static struct vb_wait_item *
+hidden_take(struct vb_wait_items *from)
+{
+	struct vb_wait_item *item = STAILQ_FIRST(from);
+
+	if (item != NULL)
+		STAILQ_REMOVE_HEAD(from, next);
+	return item;
+}
+
+void
+vb_async_show(struct ibv_context *c, struct vb_wait_items *from)
+{
+	struct vb_wait_item *item;
+
+	while ((item = hidden_take(from)) != NULL)
+		vb_waitq_push(&vb_context(c)->async, item);
+}
+
+void
+vb_async_drop(struct vb_wait_items *from)
+{
+	struct vb_wait_item *item;
+
+	while ((item = hidden_take(from)) != NULL)
 		free(vb_container(item, struct async, item));
 }
 
@@ -191,20 +242,4 @@ ibv_ack_async_event(struct ibv_async_event *event)
 		ack(&qp->mutex, &qp->cond, &qp->events_completed);
 	else
 		ack(&srq->mutex, &srq->cond, &srq->events_completed);
-}
-
-void
-vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
-	const uint32_t *completed, uint32_t got)
-{
-	int state;
-
-	if (vb_is_dead(c))
-		return;
-	state = vb_cancel_off();
-	pthread_mutex_lock(mutex);
-	while (*completed != got)
-		pthread_cond_wait(cond, mutex);
-	pthread_mutex_unlock(mutex);
-	vb_cancel_back(state);
 }

@@ -82,19 +82,28 @@ is(const struct vb_wait_item *item, void *arg)
 	return item == arg;
 }
 
+/* channel_add() does not insert the item of a CQ whose events wait already, so a hidden one stays
+ * hidden. */
 uint32_t
-vb_channel_forget(struct vb_cq *cq)
+vb_channel_hide(struct vb_cq *cq, bool *hidden)
 {
 	struct vb_waitq *q = &channel_of(cq->cq.channel)->waitq;
 	uint32_t got;
 
-	vb_waitq_take(q, is, &cq->event_item);
+	if (vb_waitq_take(q, is, &cq->event_item) != NULL)
+		*hidden = true;
 	if (vb_is_dead(cq->cq.context))
 		return 0;
 	pthread_mutex_lock(&q->lock);
 	got = cq->events_got;
 	pthread_mutex_unlock(&q->lock);
 	return got;
+}
+
+void
+vb_channel_show(struct vb_cq *cq)
+{
+	vb_waitq_push(&channel_of(cq->cq.channel)->waitq, &cq->event_item);
 }
 
 VB_EXPORT struct ibv_comp_channel *

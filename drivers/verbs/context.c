@@ -174,7 +174,7 @@ ibv_close_device(struct ibv_context *context)
 	LIST_REMOVE(c, next);
 	pthread_mutex_unlock(&lock);
 	vb_objects_hide(context);
-	vb_async_purge(context, NULL);
+	vb_async_purge(context);
 	close(context->async_fd);
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);

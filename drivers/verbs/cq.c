@@ -75,25 +75,24 @@ VB_EXPORT int
 ibv_destroy_cq(struct ibv_cq *p)
 {
 	struct vb_cq *cq = vb_cq(p);
-	uint32_t got = 0;
+	struct vb_retire r = {.context = p->context,
+		.element = cq,
+		.mutex = &p->mutex,
+		.cond = &p->cond,
+		.async_acked = &p->async_events_completed,
+		.async_got = &cq->async_got,
+		.cq = cq};
 	int rc = 0;
 
 	if (vb_held(&cq->refs))
 		return vb_fail(EBUSY, "the completion queue is in use by %u queue pairs and SRQs",
 			__atomic_load_n(&cq->refs, __ATOMIC_RELAXED));
-	vb_events_lock();
+	vb_retire_begin(&r);
 	if (!vb_is_dead(p->context))
 		rc = vb_rc(saker_cq_destroy(cq->saker), "ibv_destroy_cq");
-	if (rc == 0) {
-		vb_async_purge(p->context, cq);
-		if (p->channel != NULL)
-			got = vb_channel_forget(cq);
-	}
-	vb_events_unlock();
+	vb_retire_end(&r, rc == 0);
 	if (rc != 0)
 		return rc;
-	vb_await_acks(p->context, &p->mutex, &p->cond, &p->comp_events_completed, got);
-	vb_await_acks(p->context, &p->mutex, &p->cond, &p->async_events_completed, cq->async_got);
 	if (p->channel != NULL)
 		__atomic_sub_fetch(&p->channel->refcnt, 1, __ATOMIC_RELEASE);
 	pthread_mutex_destroy(&p->mutex);

@@ -287,17 +287,20 @@ VB_EXPORT int
 ibv_destroy_qp(struct ibv_qp *p)
 {
 	struct vb_qp *qp = vb_qp(p);
+	struct vb_retire r = {.context = p->context,
+		.element = qp,
+		.mutex = &p->mutex,
+		.cond = &p->cond,
+		.async_acked = &p->events_completed,
+		.async_got = &qp->async_got};
 	int rc = 0;
 
-	vb_events_lock();
+	vb_retire_begin(&r);
 	if (!vb_is_dead(p->context))
 		rc = vb_rc(saker_qp_destroy(qp->saker), "ibv_destroy_qp");
-	if (rc == 0)
-		vb_async_purge(p->context, qp);
-	vb_events_unlock();
+	vb_retire_end(&r, rc == 0);
 	if (rc != 0)
 		return rc;
-	vb_await_acks(p->context, &p->mutex, &p->cond, &p->events_completed, qp->async_got);
 	release_all(qp);
 	vb_qp_free(qp);
 	return 0;

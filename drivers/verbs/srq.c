@@ -169,20 +169,23 @@ VB_EXPORT int
 ibv_destroy_srq(struct ibv_srq *p)
 {
 	struct vb_srq *srq = vb_srq(p);
+	struct vb_retire r = {.context = p->context,
+		.element = srq,
+		.mutex = &p->mutex,
+		.cond = &p->cond,
+		.async_acked = &p->events_completed,
+		.async_got = &srq->async_got};
 	int rc = 0;
 
 	if (vb_held(&srq->refs))
 		return vb_fail(EBUSY, "the shared receive queue is in use by %u queue pairs",
 			__atomic_load_n(&srq->refs, __ATOMIC_RELAXED));
-	vb_events_lock();
+	vb_retire_begin(&r);
 	if (!vb_is_dead(p->context))
 		rc = vb_rc(saker_srq_destroy(srq->saker), "ibv_destroy_srq");
-	if (rc == 0)
-		vb_async_purge(p->context, srq);
-	vb_events_unlock();
+	vb_retire_end(&r, rc == 0);
 	if (rc != 0)
 		return rc;
-	vb_await_acks(p->context, &p->mutex, &p->cond, &p->events_completed, srq->async_got);
 	if (srq->xrc) {
 		vb_release(&srq->cq->refs);
 		vb_release(&srq->xrcd->refs);

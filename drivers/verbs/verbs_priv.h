@@ -406,7 +406,7 @@ void vb_on_cm_event(vb_cm_fn *fn, vb_cm_gone_fn *gone);
 /* Appends an asynchronous event to the context's queue. `element` is the ibv_cq, ibv_qp or ibv_srq,
  * or NULL for an event of the port or the device. */
 void vb_async_raise(struct ibv_context *c, enum ibv_event_type type, void *element);
-/* Removes the waiting events of an object that is being destroyed; NULL: all events. */
-void vb_async_purge(struct ibv_context *c, void *element);
+/* Frees the waiting events of a context that is being closed. */
+void vb_async_purge(struct ibv_context *c);
 
 #endif

@@ -117,6 +117,14 @@ make_qp(struct mini *m, struct shm_qp_info *info)
 }
 
 static void
+make_srq(struct mini *m, struct shm_srq_info *info)
+{
+	info->depth = 1u << shm_log2(info->depth);
+	lay(m, &info->rq, info->depth, shm_rqe_stride(info->max_sge), heap_take(m, SHM_LINE));
+	info->srq = m->handles++;
+}
+
+static void
 command(struct mini *m, const struct shm_msg *in)
 {
 	struct shm_msg *out;
@@ -131,6 +139,8 @@ command(struct mini *m, const struct shm_msg *in)
 		resize_cq(m, &out->body.cq);
 	else if (in->op == SHM_QP_CREATE)
 		make_qp(m, &out->body.qp);
+	else if (in->op == SHM_SRQ_CREATE)
+		make_srq(m, &out->body.srq);
 	else if (in->op == SHM_PD_CREATE)
 		out->body.handle = m->handles++;
 	shm_prod_push(&m->evt);

@@ -100,15 +100,3 @@ Test(verbs_async, the_state_of_a_queue_pair_of_a_connection_follows_its_errors)
 	event("ROF_CONNECTION_LOST");
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_ERR);
 }
-
-Test(verbs_async, a_child_does_not_wait_for_acknowledgements_of_its_parent, .timeout = 30)
-{
-	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-	const uint32_t acknowledged = 1;
-
-	context.dead = 1;
-	vb_await_acks(&context.vctx.context, &mutex, &cond, &acknowledged, 2);
-	context.dead = 0;
-	vb_await_acks(&context.vctx.context, &mutex, &cond, &acknowledged, 1);
-}

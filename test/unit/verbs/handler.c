@@ -52,34 +52,17 @@ vb_rc(int rc, const char *what)
 }
 
 void
-vb_events_lock(void)
-{
-}
-
-void
-vb_events_unlock(void)
-{
-}
-
-void
-vb_async_purge(struct ibv_context *c, void *element)
-{
-}
-
-void
 vb_channel_ring(struct vb_cq *q)
 {
 }
 
-uint32_t
-vb_channel_forget(struct vb_cq *q)
+void
+vb_retire_begin(struct vb_retire *r)
 {
-	return 0;
 }
 
 void
-vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
-	const uint32_t *acked, uint32_t got)
+vb_retire_end(struct vb_retire *r, bool destroyed)
 {
 }
 

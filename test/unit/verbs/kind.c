@@ -47,23 +47,12 @@ vb_alive(struct ibv_context *c)
 }
 
 void
-vb_events_lock(void)
+vb_retire_begin(struct vb_retire *r)
 {
 }
 
 void
-vb_events_unlock(void)
-{
-}
-
-void
-vb_async_purge(struct ibv_context *c, void *element)
-{
-}
-
-void
-vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
-	const uint32_t *completed, uint32_t got)
+vb_retire_end(struct vb_retire *r, bool destroyed)
 {
 }
 
