@@ -69,19 +69,23 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	}
 	ah->ah.context = pd->context;
 	ah->ah.pd = pd;
+	vb_owned_enter(pd->context, &ah->owned, VB_AH);
 	return &ah->ah;
 }
 
 VB_EXPORT int
-ibv_destroy_ah(struct ibv_ah *ah)
+ibv_destroy_ah(struct ibv_ah *p)
 {
+	struct vb_ah *ah = (struct vb_ah *)p;
 	int rc = 0;
 
-	if (!vb_is_dead(ah->context))
-		rc = vb_rc(saker_ah_destroy(((struct vb_ah *)ah)->saker), "ibv_destroy_ah");
-	if (rc == 0)
-		free(ah);
-	return rc;
+	if (vb_owned_live(p->context, &ah->owned))
+		rc = vb_rc(saker_ah_destroy(ah->saker), "ibv_destroy_ah");
+	if (rc != 0)
+		return rc;
+	vb_owned_leave(&ah->owned);
+	free(ah);
+	return 0;
 }
 
 VB_EXPORT int

@@ -50,7 +50,7 @@ vb_async_taken(struct vb_wait_item *item)
 void
 vb_async_raise(struct ibv_context *c, enum ibv_event_type type, void *element)
 {
-	struct async *a = calloc(1, sizeof(*a));
+	struct async *a = vb_context(c)->closed ? NULL : calloc(1, sizeof(*a));
 
 	if (a == NULL)
 		return;
@@ -92,6 +92,8 @@ vb_async_hide(struct ibv_context *c, void *element, const uint32_t *got, struct 
 	struct vb_wait_item *item;
 	uint32_t n;
 
+	if (vb_context(c)->closed)
+		return *got;
 	while ((item = vb_waitq_take(q, about, element)) != NULL)
 		STAILQ_INSERT_TAIL(to, item, next);
 	if (vb_is_dead(c))

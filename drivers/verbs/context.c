@@ -27,6 +27,38 @@ vb_alive(struct ibv_context *c)
 	return vb_fail(EIO, "the context belongs to the parent process");
 }
 
+/* ---- Objects ---- */
+
+void
+vb_owned_enter(struct ibv_context *context, struct vb_owned *o, enum vb_owned_kind kind)
+{
+	o->context = vb_context(context);
+	o->kind = kind;
+	o->ended = false;
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&o->context->owned, o, next);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Frees a closed context without objects. Call with the lock held. */
+static void
+context_sweep(struct vb_context *c)
+{
+	if (!c->closed || !LIST_EMPTY(&c->owned))
+		return;
+	LIST_REMOVE(c, next);
+	free(c);
+}
+
+void
+vb_owned_leave(struct vb_owned *o)
+{
+	pthread_mutex_lock(&lock);
+	LIST_REMOVE(o, next);
+	context_sweep(o->context);
+	pthread_mutex_unlock(&lock);
+}
+
 /* ---- async_fd ---- */
 
 /* async_fd is an epoll descriptor. It contains the eventfd of the context's queue and, while no
@@ -77,7 +109,7 @@ vb_contexts_dispatched(const struct vb_attachment *a)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH (c, &contexts, next)
-		if (!c->dead && c->at == a)
+		if (!c->dead && !c->closed && c->at == a)
 			unwatch(c);
 	pthread_mutex_unlock(&lock);
 }
@@ -89,7 +121,7 @@ vb_contexts_gone(const struct vb_attachment *a)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH (c, &contexts, next) {
-		if (c->dead || c->at != a)
+		if (c->dead || c->closed || c->at != a)
 			continue;
 		unwatch(c); /* libsaker's descriptor stays readable from now on */
 		vb_async_raise(&c->vctx.context, IBV_EVENT_DEVICE_FATAL, NULL);
@@ -117,6 +149,7 @@ context_new(struct ibv_device *device, struct vb_attachment *a, int cmd_fd)
 {
 	struct vb_context *c = calloc(1, sizeof(*c));
 	const char *poll;
+	struct stat file;
 	int rc;
 
 	if (c == NULL) {
@@ -135,6 +168,11 @@ context_new(struct ibv_device *device, struct vb_attachment *a, int cmd_fd)
 	c->vctx.context.cmd_fd = cmd_fd;
 	c->vctx.context.num_comp_vectors = 1;
 	c->vctx.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	if (cmd_fd >= 0 && fstat(cmd_fd, &file) == 0) {
+		c->dev = file.st_dev;
+		c->ino = file.st_ino;
+	}
+	LIST_INIT(&c->owned);
 	pthread_mutex_init(&c->vctx.context.mutex, NULL);
 	vb_ops_fill(&c->vctx);
 	rc = async_begin(c);
@@ -165,24 +203,63 @@ ibv_open_device(struct ibv_device *device)
 	return context;
 }
 
+static bool
+same_file(const struct vb_context *a, const struct vb_context *b)
+{
+	return a == b || (a->ino != 0 && a->ino == b->ino && a->dev == b->dev);
+}
+
+/* Returns whether a context that is not closed has the file of the command descriptor of `c`. Call
+ * with the lock held. */
+static bool
+context_file_open(const struct vb_context *c)
+{
+	const struct vb_context *other;
+
+	LIST_FOREACH (other, &contexts, next)
+		if (!other->closed && same_file(c, other))
+			return true;
+	return false;
+}
+
+/* Destroys the objects that are left in a closed context and in the closed ones that have its file
+ * in common: contexts that were imported use each other's objects until the last one is closed. The
+ * caller holds the events' lock, under which contexts are closed. */
+static void
+objects_end(struct vb_context *c)
+{
+	struct vb_context *other;
+
+	pthread_mutex_lock(&lock);
+	if (!c->dead && !context_file_open(c))
+		LIST_FOREACH (other, &contexts, next)
+			if (same_file(c, other))
+				vb_owned_end(other);
+	pthread_mutex_unlock(&lock);
+}
+
 VB_EXPORT int
 ibv_close_device(struct ibv_context *context)
 {
 	struct vb_context *c = vb_context(context);
+	struct vb_attachment *a = c->dead ? NULL : c->at;
 
-	pthread_mutex_lock(&lock);
-	LIST_REMOVE(c, next);
-	pthread_mutex_unlock(&lock);
 	vb_objects_hide(context);
+	vb_events_lock();
+	c->closed = true;
+	objects_end(c);
 	vb_async_purge(context);
+	vb_waitq_fini(&c->async);
+	vb_events_unlock();
 	close(context->async_fd);
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);
-	vb_waitq_fini(&c->async);
 	pthread_mutex_destroy(&context->mutex);
-	if (!c->dead)
-		vb_attachment_release(c->at);
-	free(c);
+	pthread_mutex_lock(&lock);
+	context_sweep(c);
+	pthread_mutex_unlock(&lock);
+	if (a != NULL)
+		vb_attachment_release(a);
 	return 0;
 }
 
@@ -191,15 +268,13 @@ ibv_close_device(struct ibv_context *context)
 static struct vb_context *
 context_of(int fd)
 {
-	struct stat its, any;
 	struct vb_context *c;
+	struct stat its;
 
 	if (fstat(fd, &its) != 0)
 		return NULL;
 	LIST_FOREACH (c, &contexts, next)
-		if (!c->dead && c->vctx.context.cmd_fd >= 0 &&
-			fstat(c->vctx.context.cmd_fd, &any) == 0 && any.st_dev == its.st_dev &&
-			any.st_ino == its.st_ino)
+		if (!c->dead && !c->closed && c->ino == its.st_ino && c->dev == its.st_dev)
 			return c;
 	return NULL;
 }

@@ -55,6 +55,7 @@ vb_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr
 	}
 	cq->owner = owner;
 	cq_fill(cq, context, attr);
+	vb_owned_enter(context, &cq->owned, VB_CQ);
 	return cq;
 }
 
@@ -88,7 +89,7 @@ ibv_destroy_cq(struct ibv_cq *p)
 		return vb_fail(EBUSY, "the completion queue is in use by %u queue pairs and SRQs",
 			__atomic_load_n(&cq->refs, __ATOMIC_RELAXED));
 	vb_retire_begin(&r);
-	if (!vb_is_dead(p->context))
+	if (vb_owned_live(p->context, &cq->owned))
 		rc = vb_rc(saker_cq_destroy(cq->saker), "ibv_destroy_cq");
 	vb_retire_end(&r, rc == 0);
 	if (rc != 0)
@@ -98,6 +99,7 @@ ibv_destroy_cq(struct ibv_cq *p)
 	pthread_mutex_destroy(&p->mutex);
 	pthread_cond_destroy(&p->cond);
 	free(cq->kept);
+	vb_owned_leave(&cq->owned);
 	vb_object_free(cq, VB_RESOURCE_CQ, cq->owner);
 	return 0;
 }

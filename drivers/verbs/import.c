@@ -17,6 +17,7 @@ static uint32_t last_handle;
 void
 vb_pd_enter(struct vb_pd *pd)
 {
+	vb_owned_enter(pd->pd.context, &pd->owned, VB_PD);
 	pthread_mutex_lock(&lock);
 	pd->at = vb_context(pd->pd.context)->at;
 	pd->pd.handle = ++last_handle;
@@ -27,6 +28,7 @@ vb_pd_enter(struct vb_pd *pd)
 void
 vb_mr_enter(struct vb_mr *mr)
 {
+	vb_owned_enter(mr->mr.context, &mr->owned, VB_MR);
 	pthread_mutex_lock(&lock);
 	mr->domain = vb_pd(mr->mr.pd)->saker;
 	mr->mr.handle = ++last_handle;
@@ -40,6 +42,7 @@ vb_pd_leave(struct vb_pd *pd)
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(pd, next);
 	pthread_mutex_unlock(&lock);
+	vb_owned_leave(&pd->owned);
 }
 
 void
@@ -48,6 +51,7 @@ vb_mr_leave(struct vb_mr *mr)
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(mr, next);
 	pthread_mutex_unlock(&lock);
+	vb_owned_leave(&mr->owned);
 }
 
 void

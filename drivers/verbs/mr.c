@@ -106,7 +106,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 {
 	int rc = 0;
 
-	if (!vb_is_dead(mr->context) && vb_mr(mr)->saker != NULL)
+	if (vb_owned_live(mr->context, &vb_mr(mr)->owned) && vb_mr(mr)->saker != NULL)
 		rc = vb_rc(saker_mr_destroy(vb_mr(mr)->saker), "ibv_dereg_mr");
 	if (rc != 0)
 		return rc;

@@ -34,6 +34,7 @@ vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->mw.pd = pd;
 	mw->mw.type = type;
 	mw->mw.rkey = saker_mw_stag(mw->saker);
+	vb_owned_enter(pd->context, &mw->owned, VB_MW);
 	return &mw->mw;
 }
 
@@ -70,9 +71,11 @@ vb_dealloc_mw(struct ibv_mw *mw)
 {
 	int rc = 0;
 
-	if (!vb_is_dead(mw->context))
+	if (vb_owned_live(mw->context, &vb_mw(mw)->owned))
 		rc = vb_rc(saker_mw_free(vb_mw(mw)->saker), "ibv_dealloc_mw");
-	if (rc == 0)
-		free(mw);
-	return rc;
+	if (rc != 0)
+		return rc;
+	vb_owned_leave(&vb_mw(mw)->owned);
+	free(mw);
+	return 0;
 }

@@ -47,7 +47,7 @@ ibv_dealloc_pd(struct ibv_pd *p)
 			__atomic_load_n(&pd->refs, __ATOMIC_RELAXED));
 	if (pd->parent != NULL)
 		vb_release(&pd->parent->refs);
-	else if (!vb_is_dead(p->context))
+	else if (vb_owned_live(p->context, &pd->owned))
 		rc = vb_rc(saker_pd_destroy(pd->saker), "ibv_dealloc_pd");
 	if (rc != 0)
 		return rc;

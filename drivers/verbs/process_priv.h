@@ -8,6 +8,10 @@
 #define SAKER_VERBS_PROCESS_PRIV_H
 
 struct vb_attachment;
+struct vb_context;
+
+/* Destroys the engine's objects of a closed context. Call with the events' lock held. */
+void vb_owned_end(struct vb_context *c);
 
 void vb_contexts_fork_prepare(void);
 void vb_contexts_fork_parent(void);

@@ -215,6 +215,7 @@ vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 		return NULL;
 	}
 	hold_all(qp);
+	vb_owned_enter(context, &qp->owned, VB_QP);
 	attr->cap = qp->init.cap;
 	return &qp->ex.qp_base;
 }
@@ -296,12 +297,13 @@ ibv_destroy_qp(struct ibv_qp *p)
 	int rc = 0;
 
 	vb_retire_begin(&r);
-	if (!vb_is_dead(p->context))
+	if (vb_owned_live(p->context, &qp->owned))
 		rc = vb_rc(saker_qp_destroy(qp->saker), "ibv_destroy_qp");
 	vb_retire_end(&r, rc == 0);
 	if (rc != 0)
 		return rc;
 	release_all(qp);
+	vb_owned_leave(&qp->owned);
 	vb_qp_free(qp);
 	return 0;
 }

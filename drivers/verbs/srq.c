@@ -83,8 +83,10 @@ vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 		srq->xrc = attr->srq_type == IBV_SRQT_XRC;
 		rc = srq_make(srq, attr);
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		vb_owned_enter(context, &srq->owned, VB_SRQ);
 		return &srq->srq;
+	}
 	vb_object_free(srq, VB_RESOURCE_SRQ, owner);
 	errno = rc;
 	return NULL;
@@ -181,7 +183,7 @@ ibv_destroy_srq(struct ibv_srq *p)
 		return vb_fail(EBUSY, "the shared receive queue is in use by %u queue pairs",
 			__atomic_load_n(&srq->refs, __ATOMIC_RELAXED));
 	vb_retire_begin(&r);
-	if (!vb_is_dead(p->context))
+	if (vb_owned_live(p->context, &srq->owned))
 		rc = vb_rc(saker_srq_destroy(srq->saker), "ibv_destroy_srq");
 	vb_retire_end(&r, rc == 0);
 	if (rc != 0)
@@ -192,6 +194,7 @@ ibv_destroy_srq(struct ibv_srq *p)
 	}
 	pthread_mutex_destroy(&p->mutex);
 	pthread_cond_destroy(&p->cond);
+	vb_owned_leave(&srq->owned);
 	vb_object_free(srq, VB_RESOURCE_SRQ, srq->owner);
 	return 0;
 }

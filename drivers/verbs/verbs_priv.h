@@ -159,6 +159,17 @@ void vb_waitq_signal(struct vb_waitq *q);
 
 /* ---- context.c ---- */
 
+/* The order is that in which the end of a context destroys objects. */
+enum vb_owned_kind { VB_QP, VB_AH, VB_SRQ, VB_XRCD, VB_CQ, VB_MW, VB_MR, VB_PD, VB_OWNED_KINDS };
+
+/* The part of an object by which its context knows it. */
+struct vb_owned {
+	LIST_ENTRY(vb_owned) next;
+	struct vb_context *context;
+	enum vb_owned_kind kind;
+	bool ended; /* the context was closed, which has destroyed the engine's object */
+};
+
 struct vb_context {
 	struct verbs_context vctx; /* programs hold the address of vctx.context */
 	LIST_ENTRY(vb_context) next;
@@ -169,6 +180,11 @@ struct vb_context {
 	struct saker_device info;
 	bool poll_yields; /* $SAKER_POLL is `yield`, see vb_poll_found() */
 	uint32_t dead;    /* atomic; not 0: the context belongs to the parent process */
+	/* The program has closed the context, which exists until its last object is destroyed:
+	 * `async` and both descriptors do not exist any more. Guarded by the events' lock. */
+	bool closed;
+	uint64_t dev, ino; /* the file of cmd_fd, which imported contexts have in common */
+	LIST_HEAD(, vb_owned) owned; /* guarded by the lock of the list of contexts */
 };
 
 static inline struct vb_context *
@@ -185,6 +201,10 @@ vb_kind_of(struct ibv_context *c)
 
 /* Returns 0, or EIO for a context that belongs to the parent process. */
 int vb_alive(struct ibv_context *c);
+/* Enters a new object of the context. */
+void vb_owned_enter(struct ibv_context *c, struct vb_owned *o, enum vb_owned_kind kind);
+/* Called before the object is freed, which may end a closed context. */
+void vb_owned_leave(struct vb_owned *o);
 
 /* ---- ah.c ---- */
 
@@ -206,10 +226,18 @@ vb_is_dead(struct ibv_context *c)
 	return __atomic_load_n(&vb_context(c)->dead, __ATOMIC_RELAXED) != 0;
 }
 
+/* Returns whether destroying the object must destroy one of the engine. */
+static inline bool
+vb_owned_live(struct ibv_context *c, const struct vb_owned *o)
+{
+	return !o->ended && !vb_is_dead(c);
+}
+
 /* ---- Objects ---- */
 
 struct vb_pd {
 	struct ibv_pd pd;
+	struct vb_owned owned;
 	LIST_ENTRY(vb_pd) next; /* in import.c */
 	const struct vb_attachment *at;
 	struct saker_pd *saker;
@@ -227,6 +255,7 @@ struct vb_pd {
 
 struct vb_mr {
 	struct ibv_mr mr;
+	struct vb_owned owned;
 	LIST_ENTRY(vb_mr) next; /* in import.c */
 	struct saker_mr *saker; /* NULL: it was imported, and ends with its original */
 	const struct saker_pd *domain;
@@ -234,8 +263,8 @@ struct vb_mr {
 	uint32_t access;
 };
 
-/* Give a new domain or region its handle, by which ibv_import_pd() and ibv_import_mr() find it
- * until its context is closed. */
+/* Enter a new domain or region in its context, and give it its handle, by which ibv_import_pd() and
+ * ibv_import_mr() find it until the context is closed. */
 void vb_pd_enter(struct vb_pd *pd);
 void vb_mr_enter(struct vb_mr *mr);
 /* Called before the object is freed. */
@@ -246,6 +275,7 @@ void vb_objects_hide(const struct ibv_context *context);
 
 struct vb_mw {
 	struct ibv_mw mw;
+	struct vb_owned owned;
 	struct saker_mw *saker;
 };
 
@@ -280,6 +310,7 @@ struct vb_cq {
 	uint32_t async_got;
 	uint32_t refs;       /* atomic: the QPs and SRQs that use it */
 	struct vb_pd *owner; /* of its memory: see alloc_priv.h */
+	struct vb_owned owned;
 };
 
 struct vb_srq {
@@ -292,6 +323,7 @@ struct vb_srq {
 	uint32_t async_got;   /* as vb_cq.async_got */
 	uint32_t refs;        /* atomic: the QPs that use it */
 	struct vb_pd *owner;  /* of its memory: see alloc_priv.h */
+	struct vb_owned owned;
 };
 
 struct vb_qp {
@@ -306,15 +338,18 @@ struct vb_qp {
 	void *cm;                  /* the struct cm_id that connects it, or NULL */
 	struct vb_wr_build *build; /* the requests of an ibv_wr_start(); NULL: no such posting */
 	struct vb_pd *owner;       /* of its memory: see alloc_priv.h */
+	struct vb_owned owned;
 };
 
 struct vb_ah {
 	struct ibv_ah ah;
 	struct saker_ah *saker;
+	struct vb_owned owned;
 };
 
 struct vb_xrcd {
 	struct ibv_xrcd xrcd;
+	struct vb_owned owned;
 	struct saker_xrcd *saker;
 	struct saker_pd *pd; /* for its receive QPs: the program gives them no domain */
 	uint32_t refs;       /* atomic: the QPs and SRQs in it */
@@ -403,8 +438,8 @@ void vb_on_cm_event(vb_cm_fn *fn, vb_cm_gone_fn *gone);
 
 /* ---- async.c ---- */
 
-/* Appends an asynchronous event to the context's queue. `element` is the ibv_cq, ibv_qp or ibv_srq,
- * or NULL for an event of the port or the device. */
+/* Appends an asynchronous event to the queue of a context that is not closed. `element` is the
+ * ibv_cq, ibv_qp or ibv_srq, or NULL for an event of the port or the device. */
 void vb_async_raise(struct ibv_context *c, enum ibv_event_type type, void *element);
 /* Frees the waiting events of a context that is being closed. */
 void vb_async_purge(struct ibv_context *c);

@@ -48,8 +48,10 @@ vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 		x->xrcd.context = context;
 		rc = domain_open(x, attr);
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		vb_owned_enter(context, &x->owned, VB_XRCD);
 		return &x->xrcd;
+	}
 	free(x);
 	errno = rc;
 	return NULL;
@@ -64,14 +66,16 @@ vb_close_xrcd(struct ibv_xrcd *p)
 	if (vb_held(&x->refs))
 		return vb_fail(EBUSY, "the XRC domain is in use by %u queue pairs and SRQs",
 			__atomic_load_n(&x->refs, __ATOMIC_RELAXED));
-	if (!vb_is_dead(p->context)) {
+	if (vb_owned_live(p->context, &x->owned)) {
 		rc = vb_rc(saker_xrcd_close(x->saker), "ibv_close_xrcd");
 		if (rc == 0)
 			saker_pd_destroy(x->pd);
 	}
-	if (rc == 0)
-		free(x);
-	return rc;
+	if (rc != 0)
+		return rc;
+	vb_owned_leave(&x->owned);
+	free(x);
+	return 0;
 }
 
 struct ibv_qp *
@@ -99,6 +103,7 @@ vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 		return NULL;
 	}
 	vb_hold(&qp->xrcd->refs);
+	vb_owned_enter(context, &qp->owned, VB_QP);
 	qp->init.qp_type = attr->qp_type;
 	qp->ex.qp_base.qp_num = qp->ex.qp_base.handle = attr->qp_num;
 	return &qp->ex.qp_base;
