@@ -31,7 +31,8 @@ srq_attr_check(const struct ibv_srq_init_attr_ex *a)
 	return 0;
 }
 
-/* Creates the engine's queue and fills in *srq. Returns 0 or errno. */
+/* Creates the engine's queue and fills in *srq. It has no limit: ibv_create_srq(3) ignores that of
+ * the attributes. Returns 0 or errno. */
 static int
 srq_make(struct vb_srq *srq, struct ibv_srq_init_attr_ex *a)
 {
@@ -39,7 +40,6 @@ srq_make(struct vb_srq *srq, struct ibv_srq_init_attr_ex *a)
 	struct saker_srq_attr sa = {
 		.depth = a->attr.max_wr,
 		.max_sge = a->attr.max_sge > 0 ? a->attr.max_sge : 1,
-		.limit = a->attr.srq_limit,
 		.xrcd = x != NULL ? x->saker : NULL,
 		.cq = x != NULL ? vb_cq(a->cq)->saker : NULL,
 		.user = srq,
@@ -57,7 +57,6 @@ srq_make(struct vb_srq *srq, struct ibv_srq_init_attr_ex *a)
 	}
 	srq->max_wr = a->attr.max_wr = sa.depth;
 	srq->max_sge = a->attr.max_sge = sa.max_sge;
-	srq->limit = sa.limit;
 	srq->srq.srq_context = a->srq_context;
 	srq->srq.pd = a->pd;
 	pthread_mutex_init(&srq->srq.mutex, NULL);
@@ -127,6 +126,21 @@ srq_depth_set(struct vb_srq *srq, uint32_t max_wr)
 	return 0;
 }
 
+/* Checks the limit before anything is modified. Returns 0 or EINVAL. */
+static int
+srq_limit_check(const struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	uint32_t depth = srq->max_wr;
+
+	if ((mask & IBV_SRQ_MAX_WR) != 0 && attr->max_wr > depth)
+		depth = attr->max_wr;
+	if ((mask & IBV_SRQ_LIMIT) != 0 && attr->srq_limit > depth)
+		return vb_fail(EINVAL,
+			"a limit for a shared receive queue of depth %u cannot be %u", depth,
+			attr->srq_limit);
+	return 0;
+}
+
 VB_EXPORT int
 ibv_modify_srq(struct ibv_srq *p, struct ibv_srq_attr *attr, int mask)
 {
@@ -137,7 +151,8 @@ ibv_modify_srq(struct ibv_srq *p, struct ibv_srq_attr *attr, int mask)
 		return rc;
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
 		return vb_fail(EINVAL, "ibv_modify_srq: unknown attributes %#x", mask);
-	if ((mask & IBV_SRQ_MAX_WR) != 0)
+	rc = srq_limit_check(srq, attr, mask);
+	if (rc == 0 && (mask & IBV_SRQ_MAX_WR) != 0)
 		rc = srq_depth_set(srq, attr->max_wr);
 	if (rc == 0 && (mask & IBV_SRQ_LIMIT) != 0)
 		rc = vb_rc(saker_srq_set_limit(srq->saker, attr->srq_limit), "ibv_modify_srq");
