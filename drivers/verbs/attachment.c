@@ -17,7 +17,6 @@
 static struct {
 	pthread_mutex_t lock;
 	struct vb_attachment *now; /* the attachment that new contexts get, or NULL */
-	bool forks_seen;           /* the handlers of fork(2) are registered */
 } at = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 int
@@ -53,6 +52,7 @@ fork_prepare(void)
 	vb_dispatch_fork_prepare();
 	vb_contexts_fork_prepare();
 	vb_objects_fork_prepare();
+	vb_devices_fork_prepare();
 	pthread_mutex_lock(&at.lock);
 }
 
@@ -60,6 +60,7 @@ static void
 fork_parent(void)
 {
 	pthread_mutex_unlock(&at.lock);
+	vb_devices_fork_parent();
 	vb_objects_fork_parent();
 	vb_contexts_fork_parent();
 	vb_dispatch_fork_parent();
@@ -71,8 +72,15 @@ fork_child(void)
 	vb_dispatch_fork_child(at.now);
 	vb_contexts_fork_child();
 	vb_objects_fork_child();
+	vb_devices_fork_child();
 	at.now = NULL;
 	pthread_mutex_init(&at.lock, NULL);
+}
+
+static void
+attachment_watch_forks(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
 struct vb_attachment *
@@ -141,8 +149,6 @@ attachment_renew(struct vb_attachment *old)
 	int rc = 0, state = vb_cancel_off();
 
 	pthread_mutex_lock(&at.lock);
-	if (!at.forks_seen)
-		at.forks_seen = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
 	if (at.now == old) {
 		a = attachment_open(&rc);
 		replaced = a != NULL;
@@ -166,8 +172,12 @@ attachment_renew(struct vb_attachment *old)
 struct vb_attachment *
 vb_attach(void)
 {
-	struct vb_attachment *old = vb_attachment_now(), *a;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct vb_attachment *old, *a;
 
+	/* Before the first lock is taken, so that no child finds one that was held. */
+	pthread_once(&once, attachment_watch_forks);
+	old = vb_attachment_now();
 	if (old != NULL && !saker_gone(old->saker))
 		return old;
 	/* Its contexts get their event before anything reaches the next saker. */

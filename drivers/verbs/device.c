@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process_priv.h"
 #include "verbs_priv.h"
 
 static struct vb_device devices[VB_NKINDS]; /* by enum saker_transport */
@@ -126,4 +127,24 @@ ibv_get_device_guid(struct ibv_device *device)
 	guid = d->guid;
 	pthread_mutex_unlock(&devices_lock);
 	return guid;
+}
+
+/* ---- fork(2) ---- */
+
+void
+vb_devices_fork_prepare(void)
+{
+	pthread_mutex_lock(&devices_lock);
+}
+
+void
+vb_devices_fork_parent(void)
+{
+	pthread_mutex_unlock(&devices_lock);
+}
+
+void
+vb_devices_fork_child(void)
+{
+	pthread_mutex_init(&devices_lock, NULL);
 }

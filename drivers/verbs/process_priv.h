@@ -17,6 +17,10 @@ void vb_contexts_fork_prepare(void);
 void vb_contexts_fork_parent(void);
 void vb_contexts_fork_child(void);
 
+void vb_devices_fork_prepare(void);
+void vb_devices_fork_parent(void);
+void vb_devices_fork_child(void);
+
 void vb_objects_fork_prepare(void);
 void vb_objects_fork_parent(void);
 void vb_objects_fork_child(void);

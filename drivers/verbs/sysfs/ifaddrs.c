@@ -122,3 +122,29 @@ freeifaddrs(struct ifaddrs *list)
 		next(list);
 	free(o);
 }
+
+/* ---- fork(2) ---- */
+
+static void
+ifaddrs_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void
+ifaddrs_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+ifaddrs_fork_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((constructor)) static void
+ifaddrs_watch_forks(void)
+{
+	pthread_atfork(ifaddrs_fork_prepare, ifaddrs_fork_parent, ifaddrs_fork_child);
+}

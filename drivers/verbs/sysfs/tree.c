@@ -304,6 +304,21 @@ tree_make(void)
 	ibv_free_device_list(list);
 }
 
+/* ---- fork(2) ---- */
+
+/* A thread that made the tree in the parent does not exist in the child, which makes its own. */
+static void
+tree_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((constructor)) static void
+tree_watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, tree_forked);
+}
+
 /* ---- For the functions of the C library ---- */
 
 static bool

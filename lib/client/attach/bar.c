@@ -241,6 +241,30 @@ at_exit(void)
 	pthread_mutex_unlock(&lock);
 }
 
+static void
+bars_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void
+bars_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+bars_fork_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((constructor)) static void
+bars_watch_forks(void)
+{
+	pthread_atfork(bars_fork_prepare, bars_fork_parent, bars_fork_child);
+}
+
 void
 cl_bar_free(struct cl_bar *b)
 {
