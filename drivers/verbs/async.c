@@ -179,6 +179,7 @@ vb_qp_fatal(struct vb_qp *qp, const struct saker_async *why)
 		vb_qp_set_state(qp, IBV_QPS_ERR);
 	if (!is_completed(why->reason))
 		vb_async_raise(qp->ex.qp_base.context, event_of(why->reason), qp);
+	vb_qp_failed(qp);
 }
 
 void

@@ -52,10 +52,23 @@ static const struct step {
 	{IBV_QPS_RTS, IBV_QPS_RTS, UD, 0, IBV_QP_QKEY},
 };
 
+/* The engine has completed the receives that the QP had taken from its SRQ before it reports the
+ * error or replies to the command. */
+void
+vb_qp_failed(struct vb_qp *qp)
+{
+	if (__atomic_exchange_n(&qp->failed, 1, __ATOMIC_ACQ_REL) == 0 && qp->init.srq != NULL)
+		vb_async_raise(qp->ex.qp_base.context, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
+}
+
 void
 vb_qp_set_state(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	__atomic_store_n(&qp->ex.qp_base.state, state, __ATOMIC_RELEASE);
+	if (state == IBV_QPS_ERR)
+		vb_qp_failed(qp);
+	else
+		__atomic_store_n(&qp->failed, 0, __ATOMIC_RELEASE);
 }
 
 static const struct step *

@@ -334,6 +334,7 @@ struct vb_qp {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;   /* the attributes that the program has set */
 	uint32_t async_got;        /* as vb_cq.async_got */
+	uint32_t failed;           /* atomic; not 0: the QP has entered the error state */
 	struct vb_xrcd *xrcd;      /* of an XRC receive QP; else NULL */
 	void *cm;                  /* the struct cm_id that connects it, or NULL */
 	struct vb_wr_build *build; /* the requests of an ibv_wr_start(); NULL: no such posting */
@@ -408,6 +409,9 @@ void vb_cq_clean(struct ibv_cq *cq, uint32_t qpn);
  * when the QP is made for an id, RTS when the connection is accepted or established, ERR when the
  * connection ends. */
 void vb_qp_set_state(struct vb_qp *qp, enum ibv_qp_state state);
+/* Raises IBV_EVENT_QP_LAST_WQE_REACHED for a QP with an SRQ, unless that was done since the QP was
+ * last in another state than ERR. vb_qp_set_state() does this, too. */
+void vb_qp_failed(struct vb_qp *qp);
 
 /* ---- dispatch.c ---- */
 

@@ -32,6 +32,14 @@ vb_dispatch(struct vb_attachment *a)
 	return false;
 }
 
+static int failures;
+
+void
+vb_qp_failed(struct vb_qp *q)
+{
+	failures++;
+}
+
 void
 vb_qp_set_state(struct vb_qp *q, enum ibv_qp_state state)
 {
@@ -99,4 +107,14 @@ Test(verbs_async, the_state_of_a_queue_pair_of_a_connection_follows_its_errors)
 	kind.modified_by_program = false;
 	event("ROF_CONNECTION_LOST");
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_ERR);
+}
+
+/* ibv_get_async_event(3): IBV_EVENT_QP_LAST_WQE_REACHED. The state of a queue pair that the program
+ * modifies shows no error yet. */
+Test(verbs_async, an_error_ends_the_use_of_a_shared_queue_whatever_the_state_shows)
+{
+	event("ROF_CONNECTION_LOST");
+	cr_assert_eq(failures, 1);
+	event("ROF_SEQUENCE");
+	cr_assert_eq(failures, 2);
 }

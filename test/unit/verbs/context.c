@@ -78,6 +78,11 @@ vb_ops_refuse(struct verbs_context *v)
 }
 
 void
+vb_qp_failed(struct vb_qp *q)
+{
+}
+
+void
 vb_qp_set_state(struct vb_qp *q, enum ibv_qp_state state)
 {
 }

@@ -41,6 +41,15 @@ vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_state to
 	return engine.rc;
 }
 
+static uint32_t last_wqe; /* events IBV_EVENT_QP_LAST_WQE_REACHED */
+
+void
+vb_async_raise(struct ibv_context *c, enum ibv_event_type type, void *element)
+{
+	cr_assert_eq(type, IBV_EVENT_QP_LAST_WQE_REACHED);
+	last_wqe++;
+}
+
 void
 vb_cq_clean(struct ibv_cq *cq, uint32_t qpn)
 {
@@ -247,4 +256,52 @@ Test(qp_state, of_a_parent_process_is_not_touched)
 	context.dead = 1;
 	cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), EIO);
 	cr_assert_eq(engine.steps + engine.modifies, 0);
+}
+
+/* ---- IBV_EVENT_QP_LAST_WQE_REACHED ---- */
+
+Test(verbs_qp_state, the_last_receive_of_a_shared_queue_has_one_event_ibv_get_async_event_3)
+{
+	struct ibv_srq srq;
+	struct vb_qp qp;
+
+	for (int i = 0; i < VB_NKINDS; i++) {
+		make(&qp, (enum saker_transport)i, IBV_QPT_RC);
+		qp.init.srq = &srq;
+		last_wqe = 0;
+		vb_qp_set_state(&qp, IBV_QPS_RTS);
+		cr_assert_eq(last_wqe, 0);
+		vb_qp_failed(&qp);
+		cr_assert_eq(last_wqe, 1, "the engine reports an error");
+		cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), 0);
+		vb_qp_set_state(&qp, IBV_QPS_ERR);
+		cr_assert_eq(last_wqe, 1, "the program, and the end of the connection");
+	}
+}
+
+Test(verbs_qp_state, a_program_that_ends_a_queue_pair_gets_the_event_of_its_shared_queue)
+{
+	struct ibv_srq srq;
+	struct vb_qp qp;
+
+	for (int i = 0; i < VB_NKINDS; i++) {
+		make(&qp, (enum saker_transport)i, IBV_QPT_RC);
+		qp.init.srq = &srq;
+		last_wqe = 0;
+		cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), 0);
+		cr_assert_eq(last_wqe, 1);
+	}
+	cr_assert_eq(step(&qp, IBV_QPS_RESET, 0), 0);
+	cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), 0);
+	cr_assert_eq(last_wqe, 2, "a queue pair that was reset fails anew");
+}
+
+Test(verbs_qp_state, a_queue_pair_with_a_queue_of_its_own_has_no_such_event)
+{
+	struct vb_qp qp;
+
+	make(&qp, SAKER_FALCON, IBV_QPT_RC);
+	last_wqe = 0;
+	cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), 0);
+	cr_assert_eq(last_wqe, 0);
 }

@@ -91,6 +91,11 @@ vb_events_unlock(void)
 }
 
 void
+vb_qp_failed(struct vb_qp *q)
+{
+}
+
+void
 vb_qp_set_state(struct vb_qp *q, enum ibv_qp_state state)
 {
 	q->ex.qp_base.state = state;
