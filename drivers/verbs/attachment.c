@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs_priv.h"
+#include "../../lib/client/path.h"
 #include "process_priv.h"
+#include "verbs_priv.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -127,6 +128,7 @@ attachment_open(int *rc)
 		*rc = -ENOMEM;
 		return NULL;
 	}
+	cl_wait_for_events(); /* async_fd shows libsaker's descriptor, see context.c */
 	*rc = saker_open(NULL, program_invocation_short_name, &a->saker);
 	if (*rc == 0) {
 		*rc = saker_device(a->saker, &a->device);

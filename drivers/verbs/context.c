@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../lib/client/path.h"
 #include "events_priv.h"
 #include "ops_priv.h"
 #include "process_priv.h"
@@ -62,7 +63,8 @@ vb_owned_leave(struct vb_owned *o)
 /* ---- async_fd ---- */
 
 /* async_fd is an epoll descriptor. It contains the eventfd of the context's queue and, while no
- * thread delivers events, libsaker's descriptor. */
+ * thread delivers events, libsaker's descriptor, which no reply makes readable. A thread that every
+ * context started would make a program with one thread take the locks of the data path. */
 
 static int
 context_watch(int epoll, int fd)
@@ -87,7 +89,7 @@ async_begin(struct vb_context *c)
 	}
 	rc = context_watch(c->vctx.context.async_fd, c->async.event);
 	if (rc == 0 && !vb_dispatch_running(c->at))
-		rc = context_watch(c->vctx.context.async_fd, saker_fd(c->saker));
+		rc = context_watch(c->vctx.context.async_fd, cl_fd_events(c->saker));
 	if (rc != 0) {
 		close(c->vctx.context.async_fd);
 		vb_waitq_fini(&c->async);
@@ -99,7 +101,7 @@ async_begin(struct vb_context *c)
 static void
 unwatch(struct vb_context *c)
 {
-	epoll_ctl(c->vctx.context.async_fd, EPOLL_CTL_DEL, saker_fd(c->saker), NULL);
+	epoll_ctl(c->vctx.context.async_fd, EPOLL_CTL_DEL, cl_fd_events(c->saker), NULL);
 }
 
 void

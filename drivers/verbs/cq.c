@@ -343,8 +343,11 @@ vb_req_notify_cq(struct ibv_cq *p, int solicited_only)
 	struct vb_cq *cq = vb_cq(p);
 	bool fired;
 
+	/* The event of a queue without a channel would wake the program for nothing. */
+	if (p->channel == NULL)
+		return 0;
 	saker_cq_arm(cq->saker, solicited_only != 0);
-	if (p->channel == NULL || (!cq->single && !vb_path_enter(&cq->lock)))
+	if ((!cq->single && !vb_path_enter(&cq->lock)))
 		return 0;
 	fired = cq_fire(cq);
 	if (!cq->single)

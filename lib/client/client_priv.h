@@ -195,6 +195,13 @@ struct cl_arena {
 	uint64_t *taken; /* a bit for each page: it is allocated */
 };
 
+/* The messages that make the descriptor readable outside of the calls of this library. */
+enum cl_handed {
+	CL_HANDED_NONE,   /* the program does not use it */
+	CL_HANDED_EVENTS, /* cl_wait_for_events() */
+	CL_HANDED_ALL,    /* saker_fd() */
+};
+
 struct saker {
 	TAILQ_ENTRY(saker) all;
 	/* Read by every post. */
@@ -236,11 +243,12 @@ struct saker {
 		pthread_mutex_t lock;
 		pthread_cond_t woken;
 		bool leader; /* a thread sleeps on behalf of all */
-		bool handed; /* the program has called saker_fd() */
-		bool rung;   /* atomic: ivshmem device: `wake` works, so nobody needs to poll */
-		int wake;    /* readable when the engine wakes the client; -1: flat */
-		int kick;    /* eventfd: readable when the client wakes itself */
-		int epoll;   /* of both, and of the end of the socket */
+		bool naps;   /* the leader polls with short sleeps */
+		enum cl_handed handed;
+		bool rung; /* atomic: ivshmem device: `wake` works, so nobody needs to poll */
+		int wake;  /* readable when the engine wakes the client; -1: flat */
+		int kick;  /* eventfd: readable when the client wakes itself */
+		int epoll; /* of both, and of the end of the socket */
 	} wait;
 
 	struct {

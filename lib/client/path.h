@@ -14,6 +14,7 @@
 #include "../shm/shm.h"
 #include "../shm/shm_ring.h"
 
+struct saker;
 struct saker_ah;
 struct saker_cq;
 struct saker_qp;
@@ -215,5 +216,15 @@ bool cl_cq_fire(struct saker_cq *cq, bool any, bool solicited);
 int cl_cq_poll_news(struct saker_cq *cq, struct rd_wc *wc, bool *news, int n);
 /* Returns how many completions are in the queue. Not called beside saker_cq_poll() for it. */
 uint32_t cl_cq_count(struct saker_cq *cq);
+
+/* ---- Sleeping ---- */
+
+/* For a driver that shows cl_fd_events() to its programs: no reply wakes a client that attaches
+ * through the socket from now on, until it calls saker_fd(). A thread that waits for a reply polls,
+ * with short sleeps. Commands for whose replies no thread waits need saker_fd(). */
+void cl_wait_for_events(void);
+/* Returns the descriptor of saker_fd(). Before a call of saker_fd(), replies do not make it
+ * readable; an attachment through an ivshmem device has no such difference. */
+int cl_fd_events(struct saker *s);
 
 #endif

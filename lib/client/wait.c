@@ -12,6 +12,11 @@
  * requests wake-ups stays set, and a thread that empties the descriptors without taking all events
  * kicks, so that the descriptor is readable again.
  *
+ * A driver may show the descriptor to a program that takes no replies for a reason to wake up
+ * (cl_wait_for_events()). Then the engine does not wake the client for them, and a leader that
+ * waits for a reply polls with short sleeps. A wake-up by the engine may come later than the reply
+ * that caused it, so that emptying the descriptor after each command would not do.
+ *
  * A program may cancel a thread in saker_wait() (pthread_cancel(3)). The leader then gives its part
  * back, and no lock stays taken: the descriptors are read and written by syscall(2), which is no
  * cancellation point.
@@ -69,10 +74,34 @@ cl_wait_renew(struct saker *s)
 	pthread_condattr_destroy(&attr);
 }
 
+static bool for_events; /* atomic; cl_wait_for_events() */
+
+void
+cl_wait_for_events(void)
+{
+	__atomic_store_n(&for_events, true, __ATOMIC_RELAXED);
+}
+
+/* Requests the wake-ups that the client needs while no thread of it sleeps in this library. */
+static void
+wakes_request(struct saker *s)
+{
+	static const uint32_t sleeps[] = {[CL_HANDED_NONE] = SHM_AWAKE,
+		[CL_HANDED_EVENTS] = SHM_SLEEPS_EVENTS,
+		[CL_HANDED_ALL] = SHM_SLEEPS};
+
+	__atomic_store_n(&s->header->client_sleeps,
+		s->wait.wake >= 0 ? sleeps[s->wait.handed] : (uint32_t)SHM_AWAKE, __ATOMIC_SEQ_CST);
+}
+
 int
 cl_wait_init(struct saker *s)
 {
 	cl_wait_renew(s);
+	if (s->sock >= 0 && __atomic_load_n(&for_events, __ATOMIC_RELAXED)) {
+		s->wait.handed = CL_HANDED_EVENTS;
+		wakes_request(s);
+	}
 	if (s->sock < 0 && s->bar == NULL)
 		return 0;
 	s->wait.kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -152,7 +181,7 @@ void
 cl_kick(struct saker *s)
 {
 	pthread_mutex_lock(&s->wait.lock);
-	if (s->wait.leader)
+	if (s->wait.leader && !s->wait.naps)
 		kick_fd(s);
 	pthread_cond_broadcast(&s->wait.woken);
 	pthread_mutex_unlock(&s->wait.lock);
@@ -190,7 +219,7 @@ sleep_fds(struct saker *s, const bool *done, int timeout_ms)
 	struct pollfd p[3] = {
 		{s->wait.wake, POLLIN, 0}, {s->wait.kick, POLLIN, 0}, {s->sock, POLLRDHUP, 0}};
 
-	__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->header->client_sleeps, SHM_SLEEPS, __ATOMIC_SEQ_CST);
 	shm_fence();
 	if (!wait_ready(s, done))
 		poll(p, 3, unrung && timeout_ms != 0 ? UNRUNG_MS : timeout_ms);
@@ -242,9 +271,8 @@ lead_end(void *arg)
 
 	pthread_mutex_lock(&s->wait.lock);
 	s->wait.leader = false;
-	handed = s->wait.handed;
-	if (!handed)
-		__atomic_store_n(&s->header->client_sleeps, 0, __ATOMIC_RELEASE);
+	handed = s->wait.handed != CL_HANDED_NONE;
+	wakes_request(s);
 	pthread_cond_broadcast(&s->wait.woken);
 	pthread_mutex_unlock(&s->wait.lock);
 	if (handed && cl_waits(s))
@@ -254,6 +282,8 @@ lead_end(void *arg)
 void
 cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries)
 {
+	bool naps;
+
 	pthread_mutex_lock(&s->wait.lock);
 	if (s->wait.leader) {
 		if (done == NULL || !__atomic_load_n(done, __ATOMIC_ACQUIRE))
@@ -262,9 +292,11 @@ cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries)
 		return;
 	}
 	s->wait.leader = true;
+	naps = s->wait.wake < 0 || (s->wait.handed == CL_HANDED_EVENTS && done != NULL);
+	s->wait.naps = naps;
 	pthread_mutex_unlock(&s->wait.lock);
 	pthread_cleanup_push(lead_end, s);
-	if (s->wait.wake < 0)
+	if (naps)
 		sleep_flat(s, tries);
 	else
 		sleep_fds(s, done, timeout_ms);
@@ -277,8 +309,8 @@ cl_settle(struct saker *s)
 	bool handed;
 
 	pthread_mutex_lock(&s->wait.lock);
-	handed = s->wait.handed;
-	if (handed && !s->wait.leader)
+	handed = s->wait.handed != CL_HANDED_NONE;
+	if (handed && (!s->wait.leader || s->wait.naps))
 		fds_drain(s);
 	pthread_mutex_unlock(&s->wait.lock);
 	if (handed || ++s->cqev.empty % GONE_EVERY == 0)
@@ -289,14 +321,23 @@ cl_settle(struct saker *s)
 }
 
 int
+cl_fd_events(struct saker *s)
+{
+	if (s->sock < 0 || s->wait.handed == CL_HANDED_NONE)
+		return saker_fd(s);
+	if (cl_waits(s))
+		kick_fd(s);
+	return s->wait.epoll;
+}
+
+int
 saker_fd(struct saker *s)
 {
 	if (s->wait.epoll < 0)
 		return -1;
 	pthread_mutex_lock(&s->wait.lock);
-	s->wait.handed = true;
-	if (s->wait.wake >= 0)
-		__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
+	s->wait.handed = CL_HANDED_ALL;
+	wakes_request(s);
 	pthread_mutex_unlock(&s->wait.lock);
 	shm_fence();
 	if (s->bar != NULL)

@@ -80,6 +80,13 @@ bool shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_strid
 
 /* ---- The header, at offset 0 of the home region ---- */
 
+/* The messages that wake a client. */
+enum shm_sleep {
+	SHM_AWAKE = 0,        /* none */
+	SHM_SLEEPS = 1,       /* replies, events and completion events */
+	SHM_SLEEPS_EVENTS = 2 /* events and completion events */
+};
+
 struct shm_header {
 	uint64_t magic; /* written last */
 	uint32_t version;
@@ -98,7 +105,7 @@ struct shm_header {
 	 * flag has one writer. The attachment defines how the wake-up travels (eventfd, socket,
 	 * doorbell) and may have none. */
 	_Alignas(SHM_LINE) uint32_t engine_sleeps; /* engine writes */
-	_Alignas(SHM_LINE) uint32_t client_sleeps; /* client writes */
+	_Alignas(SHM_LINE) uint32_t client_sleeps; /* client writes: enum shm_sleep */
 	/* Engine writes: 1 (before `magic`); 0 when it has detached this client. */
 	_Alignas(SHM_LINE) uint32_t engine_alive;
 	uint8_t end[60];

@@ -274,7 +274,8 @@ commands(struct fake *f)
 		f->most = n;
 	for (unsigned i = 0; i < n; i++)
 		command(f, &batch[f->backwards ? n - 1 - i : i]);
-	fake_wake(f);
+	if (__atomic_load_n(&f->h->client_sleeps, __ATOMIC_ACQUIRE) != SHM_SLEEPS_EVENTS)
+		fake_wake(f);
 }
 
 void

@@ -287,3 +287,81 @@ Test(client_wait, a_cancelled_thread_ends_after_its_command, .timeout = 60)
 	cr_assert_eq(saker_cq_destroy(cq), 0, "%s", saker_error());
 	saker_free(s, saker_alloc(s, 1 << 20), 1 << 20);
 }
+
+/* ---- A descriptor that shows events alone ---- */
+
+static void
+setup_events(void)
+{
+	cl_wait_for_events();
+	setup();
+}
+
+TestSuite(client_wait_events, .init = setup_events, .fini = teardown, .timeout = 60);
+
+/* A wake-up may come later than the reply: the engine must not write it at all. */
+Test(client_wait_events, no_reply_makes_the_descriptor_readable)
+{
+	struct saker_qp_info info;
+	int fd = cl_fd_events(s);
+
+	cr_assert_eq(k.f.wakes, 0, "nor has one of the commands before");
+	for (int i = 0; i < 200; i++) {
+		cr_assert_eq(saker_qp_query(qp, &info), 0);
+		cr_assert_not(readable(fd, 0));
+	}
+	cr_assert_eq(k.f.wakes, 0);
+}
+
+Test(client_wait_events, no_reply_of_several_threads_makes_the_descriptor_readable)
+{
+	int fd = cl_fd_events(s);
+	pthread_t t[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&t[i], NULL, querier, NULL), 0);
+	for (int i = 0; i < THREADS; i++) {
+		void *failed;
+
+		cr_assert_eq(pthread_join(t[i], &failed), 0);
+		cr_assert_null(failed);
+	}
+	cr_assert_not(readable(fd, 0));
+	cr_assert_eq(k.f.wakes, 0);
+}
+
+Test(client_wait_events, events_make_the_descriptor_readable_also_those_that_a_command_took_in)
+{
+	struct saker_qp_info info;
+	struct saker_event ev;
+	struct saker_cq *which;
+	int fd = cl_fd_events(s);
+
+	for (int i = 0; i < 20; i++) {
+		established();
+		if (i % 2 != 0)
+			cr_assert_eq(saker_qp_query(qp, &info), 0);
+		cr_assert(readable(fd, -1));
+		cr_assert_eq(saker_event(s, &ev), 1);
+		cr_assert_eq(saker_event(s, &ev), 0);
+		cr_assert_not(readable(fd, 0));
+		saker_cq_arm(cq, false);
+		completion();
+		cr_assert(readable(fd, -1));
+		cr_assert_eq(saker_cq_event(s, &which), 1);
+		cr_assert_eq(saker_cq_event(s, &which), 0);
+		cr_assert_not(readable(fd, 0));
+		cr_assert_eq(saker_cq_poll(cq, &(struct rd_wc){0}, 1), 1);
+	}
+}
+
+Test(client_wait_events, a_program_that_sleeps_on_the_descriptor_itself_is_woken_by_replies)
+{
+	struct saker_qp_info info;
+
+	cr_assert_geq(saker_fd(s), 0);
+	cr_assert_eq(saker_qp_query(qp, &info), 0);
+	cr_assert_eq(k.f.h->client_sleeps, SHM_SLEEPS);
+	while (__atomic_load_n(&k.f.wakes, __ATOMIC_RELAXED) == 0)
+		sched_yield();
+}

@@ -5,6 +5,10 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../../../lib/engine/control/core/core.h"
 
 static struct script *s;
 static struct hand a, b;
@@ -35,6 +39,42 @@ finish(void)
 }
 
 TestSuite(engine_command, .init = setup, .fini = finish);
+
+/* ---- Waking the client ---- */
+
+/* Returns how many messages have woken the client since the last call. */
+static uint64_t
+woken(int fd)
+{
+	uint64_t n = 0;
+
+	return read(fd, &n, sizeof(n)) < 0 ? 0 : n;
+}
+
+Test(engine_command, a_reply_does_not_wake_a_client_that_sleeps_until_an_event_comes)
+{
+	static const struct {
+		uint32_t sleeps;
+		uint64_t reply, event;
+	} rows[] = {{SHM_AWAKE, 0, 0}, {SHM_SLEEPS, 1, 1}, {SHM_SLEEPS_EVENTS, 0, 1}};
+	struct ctl_client *cl = hand_client(&a);
+	int fd = eventfd(0, EFD_NONBLOCK);
+	struct shm_msg m = {0};
+
+	cl->eng.wake_fd = fd;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cl->eng.header->client_sleeps = rows[i].sleeps;
+		cr_assert_eq(hand_do(&a, &m, SHM_QUERY_DEVICE), 0);
+		cr_assert_eq(woken(fd), rows[i].reply, "row %zu", i);
+		ctl_client_send_async(s->control, cl, SHM_EV_CQ_OVERFLOW, 0, 0, "");
+		cr_assert_eq(woken(fd), rows[i].event, "row %zu", i);
+		cr_assert(hand_next(&a, &m));
+	}
+	cl->eng.wake_fd = -1;
+	close(fd);
+}
+
+/* ---- Commands that are refused ---- */
 
 Test(engine_command, operations_that_do_not_exist)
 {

@@ -11,6 +11,7 @@
 #include "../../../drivers/verbs/ops_priv.h"
 #include "../../../drivers/verbs/process_priv.h"
 #include "../../../drivers/verbs/verbs_priv.h"
+#include "../../../lib/client/path.h"
 
 static struct vb_kind kind = {.modified_by_program = true};
 static struct vb_device device = {.kind = &kind};
@@ -52,7 +53,7 @@ vb_dispatch(struct vb_attachment *a)
 }
 
 int
-saker_fd(struct saker *s)
+cl_fd_events(struct saker *s)
 {
 	return -1;
 }

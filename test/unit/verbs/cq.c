@@ -279,6 +279,19 @@ Test(verbs_cq, a_completion_has_the_time_at_which_it_was_taken)
 
 /* ---- Events ---- */
 
+/* The event would make async_fd readable, where no thread delivers events. */
+Test(verbs_cq, a_queue_without_a_channel_is_not_armed)
+{
+	struct ibv_cq *plain = ibv_create_cq(&context.vctx.context, DEPTH, NULL, NULL, 0);
+
+	cr_assert_not_null(plain);
+	cr_assert_eq(vb_req_notify_cq(plain, 0), 0);
+	cr_assert_eq(mini.cq[1].shared->arm, mini.cq[0].shared->arm);
+	arm(false);
+	cr_assert_neq(mini.cq[1].shared->arm, mini.cq[0].shared->arm);
+	cr_assert_eq(ibv_destroy_cq(plain), 0);
+}
+
 Test(verbs_cq, a_queue_that_is_armed_with_completions_has_an_event)
 {
 	struct ibv_wc wc;

@@ -14,6 +14,7 @@
 #include "../../../drivers/verbs/process_priv.h"
 #include "../../../drivers/verbs/sysfs/sysfs_priv.h"
 #include "../../../drivers/verbs/verbs_priv.h"
+#include "../../../lib/client/path.h"
 
 #define LIMIT 60 /* seconds */
 
@@ -65,6 +66,11 @@ __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
 }
 
 /* ---- What the tested files need of others ---- */
+
+void
+cl_wait_for_events(void)
+{
+}
 
 int
 saker_open(const char *where, const char *name, struct saker **out)
