@@ -45,35 +45,69 @@ vb_channel_event(struct vb_cq *cq)
 	pthread_mutex_unlock(&q->lock);
 }
 
+/* The values of vb_cq.ringing. An event that were fetched before its signal would leave the
+ * descriptor readable without an event. */
+enum {
+	RING_NONE,   /* no event */
+	RING_LISTED, /* the CQ is in the list, and the signal follows */
+	RING_SIGNALLED,
+};
+
+static void
+rung_push(struct vb_channel *c, struct vb_cq *cq)
+{
+	cq->next_rung = __atomic_load_n(&c->rung, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(
+		&c->rung, &cq->next_rung, cq, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		;
+}
+
 void
 vb_channel_ring(struct vb_cq *cq)
 {
 	struct vb_channel *c = channel_of(cq->cq.channel);
+	uint32_t none = RING_NONE;
 
-	if (__atomic_exchange_n(&cq->ringing, 1, __ATOMIC_ACQ_REL) == 0) {
-		cq->next_rung = __atomic_load_n(&c->rung, __ATOMIC_RELAXED);
-		while (!__atomic_compare_exchange_n(
-			&c->rung, &cq->next_rung, cq, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			;
-	}
+	/* The descriptor is readable for an event that waits already, or becomes readable. */
+	if (!__atomic_compare_exchange_n(
+		    &cq->ringing, &none, RING_LISTED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	rung_push(c, cq);
 	vb_waitq_signal(&c->waitq);
+	__atomic_store_n(&cq->ringing, RING_SIGNALLED, __ATOMIC_RELEASE);
+}
+
+/* Returns whether the event of a CQ in the list may be fetched. In a child of fork(2), a thread
+ * that was about to signal does not exist. */
+static bool
+is_signalled(const struct vb_cq *cq)
+{
+	return __atomic_load_n(&cq->ringing, __ATOMIC_ACQUIRE) == RING_SIGNALLED ||
+	       vb_is_dead(cq->cq.context);
 }
 
 /* Queues the events of vb_channel_ring(). Called with the queue's lock held. */
-static void
+static bool
 channel_gather(struct vb_waitq *q)
 {
 	struct vb_channel *c = vb_container(q, struct vb_channel, waitq);
 	struct vb_cq *cq = __atomic_load_n(&c->rung, __ATOMIC_RELAXED), *next;
+	bool more = false;
 
 	if (cq == NULL)
-		return;
+		return false;
 	cq = __atomic_exchange_n(&c->rung, NULL, __ATOMIC_ACQ_REL);
 	for (; cq != NULL; cq = next) {
 		next = cq->next_rung;
-		__atomic_store_n(&cq->ringing, 0, __ATOMIC_RELEASE);
+		if (!is_signalled(cq)) {
+			rung_push(c, cq);
+			more = true;
+			continue;
+		}
+		__atomic_store_n(&cq->ringing, RING_NONE, __ATOMIC_RELEASE);
 		channel_add(q, cq);
 	}
+	return more;
 }
 
 static bool

@@ -129,8 +129,9 @@ struct vb_waitq {
 	 * stays in the queue because it stands for further events. May be NULL. */
 	bool (*taken)(struct vb_wait_item *item);
 	/* Called with the lock held before a caller looks for items: adds those that the owner
-	 * keeps elsewhere, after it has called vb_waitq_signal() for them. May be NULL. */
-	void (*gather)(struct vb_waitq *q);
+	 * keeps elsewhere, after it has called vb_waitq_signal() for them. Returns whether there
+	 * are others, for which that call is under way. May be NULL. */
+	bool (*gather)(struct vb_waitq *q);
 	uint32_t forks; /* tells the process that created it from its children */
 };
 
@@ -302,7 +303,7 @@ struct vb_cq {
 	 * there; the program has fetched `events_got` events. */
 	struct vb_wait_item event_item;
 	uint32_t events_waiting, events_got;
-	/* While `ringing` (atomic) is set, the CQ is in the list vb_channel.rung. */
+	/* While `ringing` (atomic) is not 0, the CQ is in the list vb_channel.rung. */
 	struct vb_cq *next_rung;
 	uint32_t ringing;
 	/* The asynchronous events of the CQ that the program has fetched; guarded by the lock of

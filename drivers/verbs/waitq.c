@@ -91,11 +91,10 @@ vb_waitq_signal(struct vb_waitq *q)
 		return;
 }
 
-static void
+static bool
 waitq_gather(struct vb_waitq *q)
 {
-	if (q->gather != NULL)
-		q->gather(q);
+	return q->gather != NULL && q->gather(q);
 }
 
 /* Makes the descriptor unreadable if the queue is empty. Call with the lock held. */
@@ -104,13 +103,15 @@ vb_waitq_settle(struct vb_waitq *q)
 {
 	struct pollfd p = {.fd = q->event, .events = POLLIN};
 	uint64_t count;
+	bool more;
 
 	if (waitq_is_parents(q) || !STAILQ_EMPTY(&q->items) || syscall(SYS_poll, &p, 1, 0) <= 0)
 		return;
 	if (syscall(SYS_read, q->event, &count, sizeof(count)) < 0)
 		return;
-	waitq_gather(q);
-	if (!STAILQ_EMPTY(&q->items))
+	/* The signal for an item that is not there yet may have been read, too. */
+	more = waitq_gather(q);
+	if (more || !STAILQ_EMPTY(&q->items))
 		vb_waitq_signal(q);
 }
 

@@ -122,12 +122,19 @@ arm(bool solicited_only)
 	cr_assert_eq(vb_req_notify_cq(ibv_cq_ex_to_cq(cq), solicited_only), 0);
 }
 
+static bool
+channel_readable(void)
+{
+	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
 /* Takes an event, and returns whether there was one. */
 static bool
 event(void)
 {
-	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
-	bool readable = poll(&p, 1, 0) == 1;
+	bool readable = channel_readable();
 	struct ibv_cq *of;
 	void *arg;
 
@@ -354,6 +361,55 @@ Test(verbs_cq, a_queue_that_is_armed_for_solicited_completions_has_an_event_of_t
 	arm(true);
 	arm(false);
 	cr_assert(event(), "two calls may have one event");
+	cr_assert_not(event());
+}
+
+void __real_vb_waitq_signal(struct vb_waitq *q);
+void __wrap_vb_waitq_signal(struct vb_waitq *q);
+
+static enum { NEVER, BEFORE, AFTER } beside; /* another thread tries to fetch around a signal */
+
+static void
+fetch_beside(void)
+{
+	struct ibv_cq *of;
+	void *arg;
+
+	if (ibv_get_cq_event(channel, &of, &arg) == 0)
+		ibv_ack_cq_events(of, 1);
+}
+
+void
+__wrap_vb_waitq_signal(struct vb_waitq *q)
+{
+	if (beside == BEFORE)
+		fetch_beside();
+	__real_vb_waitq_signal(q);
+	if (beside == AFTER)
+		fetch_beside();
+	beside = NEVER;
+}
+
+/* The thread that arms lists the event and makes the descriptor readable afterwards. */
+Test(verbs_cq, a_channel_is_not_readable_after_its_event_was_fetched_whenever_that_was)
+{
+	for (int i = 0; i < 4; i++) {
+		complete(0, RD_SUCCESS);
+		beside = i % 2 == 0 ? BEFORE : AFTER;
+		arm(false);
+		event(); /* asserts that the descriptor is readable if there is one */
+		cr_assert_not(event());
+	}
+}
+
+/* The second event would come without an item in the queue. */
+Test(verbs_cq, events_of_a_queue_that_was_armed_twice_are_one)
+{
+	for (int i = 0; i < 2; i++) {
+		complete(0, RD_SUCCESS);
+		arm(false);
+	}
+	cr_assert(event());
 	cr_assert_not(event());
 }
 
