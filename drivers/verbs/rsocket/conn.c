@@ -151,6 +151,7 @@ bind_locked(struct vb_rs *rs, struct sockaddr_storage *ss)
 	if (rdma_bind_addr(rs->id, (struct sockaddr *)ss) != 0)
 		return errno;
 	rs->state = RS_BOUND;
+	rs->bound = true;
 	addresses_note(rs);
 	return 0;
 }
@@ -574,5 +575,4 @@ vb_rs_destroy(struct vb_rs *rs)
 	pthread_mutex_unlock(&rs->lock);
 	if (listener != NULL)
 		vb_rs_put(listener);
-	vb_rs_unlist(rs);
 }

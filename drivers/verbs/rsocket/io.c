@@ -343,12 +343,29 @@ linger_of(struct vb_rs *rs)
 	return l.l_linger;
 }
 
+/* Waits until the connection has ended or another process uses it. */
+static void
+linger_wait(struct vb_rs *rs)
+{
+	const struct timespec ms = {.tv_nsec = 10 * 1000 * 1000};
+	bool over;
+
+	for (;;) {
+		pthread_mutex_lock(&rs->lock);
+		over = rs->state != RS_CONNECTED || rs->relay;
+		pthread_mutex_unlock(&rs->lock);
+		if (over)
+			return;
+		vb_rs_sys_sleep(&ms);
+	}
+}
+
 /* The last descriptor of a process has been closed. Another process may have one. */
 static void
 close_last(struct vb_rs *rs)
 {
+	bool ours, at_once;
 	int linger;
-	bool ours;
 
 	pthread_mutex_lock(&rs->lock);
 	linger = linger_of(rs);
@@ -365,17 +382,18 @@ close_last(struct vb_rs *rs)
 	/* Threads that wait for the socket find that it has ended. */
 	if (!rs->relay && rs->b >= 0)
 		shutdown(rs->b, SHUT_RDWR);
+	at_once = rs->bound && (rs->state != RS_CONNECTED || (rs->abort && !rs->relay));
+	if (rs->state == RS_LISTENING)
+		vb_rs_listen_end(rs);
 	pthread_mutex_unlock(&rs->lock);
-	vb_rs_thread_close(rs);
-	while (linger > 0) {
-		struct timespec ms = {.tv_nsec = 10 * 1000 * 1000};
-
-		pthread_mutex_lock(&rs->lock);
-		linger = rs->state == RS_CONNECTED && !rs->relay ? linger : 0;
-		pthread_mutex_unlock(&rs->lock);
-		if (linger > 0)
-			vb_rs_sys_sleep(&ms);
-	}
+	/* close(2) frees the port of a socket without a connection: programs bind another one to it
+	 * at once. */
+	if (at_once)
+		vb_rs_thread_close_now(rs);
+	else
+		vb_rs_thread_close(rs);
+	if (linger > 0)
+		linger_wait(rs);
 }
 
 /* Takes a descriptor that has left the table from its socket, which loses the reference. */

@@ -90,7 +90,7 @@ struct vb_rs {
 	uint32_t users;         /* descriptors of the program */
 	/* ---- Guarded by the lock of the thread's lists ---- */
 	STAILQ_ENTRY(vb_rs) next_closing;
-	bool queued_closing;
+	bool queued_closing, destroyed;
 
 	uint32_t epoch; /* vb_rs_epoch() of the process whose thread serves it */
 	int domain;     /* AF_INET or AF_INET6 */
@@ -115,6 +115,7 @@ struct vb_rs {
 	struct rdma_cm_id *id;
 	struct sockaddr_storage local, remote;
 	bool v6only, abort, disconnecting;
+	bool bound;                            /* rbind() or rlisten() took its port */
 	bool was_connected;                    /* RS_CONNECTED is its state, or has been */
 	uint32_t slots_rx, slots_tx, maps_max; /* as the program has set them */
 
@@ -305,7 +306,8 @@ void vb_rs_listen_end(struct vb_rs *rs);
 /* Performs the next step towards the end of a socket without a descriptor. Returns whether the
  * socket can be destroyed. Call with the socket's lock held. */
 bool vb_rs_closing(struct vb_rs *rs);
-/* Destroys the connection. The thread calls it, without a lock. */
+/* Destroys the connection; the socket stays in the list of the process. The thread calls it,
+ * without a lock. */
 void vb_rs_destroy(struct vb_rs *rs);
 /* raccept() with the flags of accept4(2). */
 int vb_rs_accept(int socket, struct sockaddr *addr, socklen_t *addrlen, int flags);
@@ -345,6 +347,9 @@ struct rdma_event_channel *vb_rs_cm_channel(void);
 struct ibv_comp_channel *vb_rs_comp_channel(struct ibv_context *verbs);
 /* Gives the thread a socket to end. */
 void vb_rs_thread_close(struct vb_rs *rs);
+/* Does the same for a socket that ends at once, before all others, and waits until it has been
+ * destroyed. The caller holds a reference and no lock. */
+void vb_rs_thread_close_now(struct vb_rs *rs);
 /* Lets the thread watch the library's end of the pair for these epoll(7) events; 0: no longer. Call
  * with the lock of the table held, in the process that serves the socket. */
 void vb_rs_thread_watch(struct vb_rs *rs, uint32_t events);

@@ -16,14 +16,15 @@
 #include "../../../lib/base/thread.h"
 #include "rs_priv.h"
 
-#define EXIT_SECONDS 30 /* the longest wait for what was written before exit(3) */
-#define NEVENTS      16
+#define EXIT_SECONDS  30 /* the longest wait for what was written before exit(3) */
+#define CLOSE_SECONDS 1  /* the longest wait of vb_rs_thread_close_now() */
+#define NEVENTS       16
 
 STAILQ_HEAD(closing, vb_rs);
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t idle; /* the list `closing` has become empty */
+	pthread_cond_t destroyed; /* a socket of the list `closing` has been destroyed */
 	bool running, exit_watched;
 	pthread_t thread;
 	int epoll, wake;
@@ -32,9 +33,9 @@ static struct {
 	 * transport, a new one for each saker. */
 	struct ibv_comp_channel *chans[VB_NKINDS];
 	struct closing closing;
-	unsigned nclosing;
+	unsigned nclosing; /* the sockets of the list, and the one that the thread has taken */
 } t = {.lock = PTHREAD_MUTEX_INITIALIZER,
-	.idle = PTHREAD_COND_INITIALIZER,
+	.destroyed = PTHREAD_COND_INITIALIZER,
 	.epoll = -1,
 	.wake = -1,
 	.closing = STAILQ_HEAD_INITIALIZER(t.closing)};
@@ -146,31 +147,50 @@ pair_turn(struct vb_rs *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
-/* Destroys the sockets whose connections have ended. */
+/* Performs the next step towards the end of a socket that was taken out of the list. */
+static void
+closing_step(struct vb_rs *rs)
+{
+	bool over;
+
+	pthread_mutex_lock(&rs->lock);
+	over = vb_rs_closing(rs);
+	pthread_mutex_unlock(&rs->lock);
+	if (over)
+		vb_rs_destroy(rs);
+	pthread_mutex_lock(&t.lock);
+	if (over) {
+		rs->destroyed = true;
+		t.nclosing--;
+		pthread_cond_broadcast(&t.destroyed);
+	} else {
+		STAILQ_INSERT_TAIL(&t.closing, rs, next_closing);
+	}
+	pthread_mutex_unlock(&t.lock);
+	if (over)
+		vb_rs_unlist(rs);
+}
+
+/* Destroys the sockets whose connections have ended. It takes one socket at a time, because others
+ * may come to the head of the list meanwhile, and makes as many steps as the list had sockets. */
 static void
 closing_turn(void)
 {
-	struct closing list = STAILQ_HEAD_INITIALIZER(list);
 	struct vb_rs *rs;
+	unsigned left;
 
 	pthread_mutex_lock(&t.lock);
-	STAILQ_CONCAT(&list, &t.closing);
+	left = t.nclosing;
 	pthread_mutex_unlock(&t.lock);
-	while ((rs = STAILQ_FIRST(&list)) != NULL) {
-		bool over;
-
-		STAILQ_REMOVE_HEAD(&list, next_closing);
-		pthread_mutex_lock(&rs->lock);
-		over = vb_rs_closing(rs);
-		pthread_mutex_unlock(&rs->lock);
-		if (over)
-			vb_rs_destroy(rs);
+	for (; left > 0; left--) {
 		pthread_mutex_lock(&t.lock);
-		if (!over)
-			STAILQ_INSERT_TAIL(&t.closing, rs, next_closing);
-		else if (--t.nclosing == 0)
-			pthread_cond_broadcast(&t.idle);
+		rs = STAILQ_FIRST(&t.closing);
+		if (rs != NULL)
+			STAILQ_REMOVE_HEAD(&t.closing, next_closing);
 		pthread_mutex_unlock(&t.lock);
+		if (rs == NULL)
+			return;
+		closing_step(rs);
 	}
 }
 
@@ -222,6 +242,31 @@ vb_rs_thread_close(struct vb_rs *rs)
 	thread_wake();
 }
 
+/* The wait is no point of cancellation, because the caller holds a reference. It has a limit,
+ * because the caller may be a signal handler that has interrupted a thread with a lock for which
+ * the thread of the library waits. */
+void
+vb_rs_thread_close_now(struct vb_rs *rs)
+{
+	int state = vb_cancel_off();
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += CLOSE_SECONDS;
+	pthread_mutex_lock(&t.lock);
+	if (!rs->queued_closing) {
+		rs->queued_closing = true;
+		STAILQ_INSERT_HEAD(&t.closing, rs, next_closing);
+		t.nclosing++;
+	}
+	thread_wake();
+	while (t.running && !pthread_equal(pthread_self(), t.thread) && !rs->destroyed &&
+		pthread_cond_timedwait(&t.destroyed, &t.lock, &until) == 0)
+		;
+	pthread_mutex_unlock(&t.lock);
+	vb_cancel_back(state);
+}
+
 /* ---- The end of the process ---- */
 
 /* Closes the sockets that the program did not close, as the kernel does. A connection that waits
@@ -246,7 +291,7 @@ thread_at_exit(void)
 	until.tv_sec += EXIT_SECONDS;
 	vb_rs_each(exit_close);
 	pthread_mutex_lock(&t.lock);
-	while (t.nclosing > 0 && pthread_cond_timedwait(&t.idle, &t.lock, &until) == 0)
+	while (t.nclosing > 0 && pthread_cond_timedwait(&t.destroyed, &t.lock, &until) == 0)
 		;
 	pthread_mutex_unlock(&t.lock);
 }
@@ -322,5 +367,5 @@ vb_rs_thread_fork_child(void)
 	STAILQ_INIT(&t.closing);
 	t.nclosing = 0;
 	pthread_mutex_init(&t.lock, NULL);
-	pthread_cond_init(&t.idle, NULL);
+	pthread_cond_init(&t.destroyed, NULL);
 }

@@ -293,6 +293,8 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 int
 ibv_destroy_qp(struct ibv_qp *qp)
 {
+	if (fake.destroy_us > 0)
+		usleep(fake.destroy_us);
 	LIST_REMOVE(vb_qp(qp)->saker, next);
 	free(vb_qp(qp)->saker);
 	fake.qps--;

@@ -8,6 +8,7 @@
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <unistd.h>
 
 #include "../../../drivers/verbs/verbs_priv.h"
 
@@ -38,6 +39,8 @@ struct fake {
 	unsigned looks_fail, looks;
 	/* The descriptors of new completion channels cannot be watched. */
 	bool channels_unwatchable;
+	/* The time that ibv_destroy_qp() takes, in us. */
+	useconds_t destroy_us;
 	/* The saker has no such device. */
 	bool no_iwarp, no_falcon;
 };

@@ -573,6 +573,75 @@ Test(rsocket, a_connection_waits_until_there_is_a_descriptor_for_it)
 	transfer(fds[0], fds[1], 100000);
 }
 
+/* ---- Ports ---- */
+
+static void
+binds(const char *text, uint16_t port)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in in;
+
+	memcpy(&in, fake_addr(text, port), sizeof(in));
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(rbind(fd, (struct sockaddr *)&in, sizeof(in)), 0, "%s", strerror(errno));
+	cr_assert_eq(rclose(fd), 0);
+}
+
+/* Makes connections that end as soon as the thread comes to them, each of which takes 2 ms. */
+static void
+streams_that_end(int streams[], unsigned n)
+{
+	const struct linger now = {.l_onoff = 1};
+
+	for (unsigned i = 0; i < n; i++) {
+		rsf_connect(listener, fds);
+		streams[i] = fds[0];
+		cr_assert_eq(rsetsockopt(fds[0], SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+	}
+	fake.destroy_us = 2000;
+}
+
+Test(rsocket, a_port_is_free_when_close_of_its_listener_returns_although_streams_end_before_it)
+{
+	int streams[16];
+
+	listener = rsf_listener(AF_INET);
+	streams_that_end(streams, 16);
+	for (int i = 0; i < 16; i++)
+		cr_assert_eq(rclose(streams[i]), 0);
+	cr_assert_eq(rclose(listener), 0);
+	binds("192.0.2.1", 7471);
+	binds("192.0.2.1", 7471);
+	rsf_until(*(volatile int *)&fake.qps == 16);
+}
+
+Test(rsocket, a_port_is_free_when_close_of_a_listener_that_was_shut_down_returns)
+{
+	int streams[4];
+
+	listener = rsf_listener(AF_INET);
+	streams_that_end(streams, 4);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(rclose(streams[i]), 0);
+	cr_assert_eq(rshutdown(listener, SHUT_RDWR), 0);
+	cr_assert_eq(rclose(listener), 0);
+	binds("192.0.2.1", 7471);
+}
+
+/* As in a signal handler that has interrupted its thread within a call. */
+Test(rsocket, close_of_a_listener_returns_although_the_thread_waits_for_a_lock_of_the_caller)
+{
+	struct vb_rs *rs;
+
+	connected();
+	rs = vb_rs_get(fds[1]);
+	pthread_mutex_lock(&rs->lock);
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1, "the thread serves the other end");
+	cr_assert_eq(rclose(listener), 0);
+	pthread_mutex_unlock(&rs->lock);
+	vb_rs_put(rs);
+}
+
 Test(rsocket, calls_in_a_wrong_state_fail_as_those_of_tcp)
 {
 	struct sockaddr_in in;

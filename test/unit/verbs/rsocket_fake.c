@@ -10,11 +10,12 @@
 #include "../../../drivers/verbs/cm/cm_priv.h"
 #include "../../../drivers/verbs/rsocket/rs_priv.h"
 
-#define ENDS  2
+#define ENDS  40
 #define DEPTH 4096
 
 struct end {
-	struct ibv_qp *qp; /* may be destroyed */
+	/* These may be destroyed, and others may have their addresses. The number is unique. */
+	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	int channel;
 	uint32_t qpn;
@@ -38,7 +39,7 @@ static struct end *
 end_of(struct ibv_qp *qp)
 {
 	for (unsigned i = 0; i < nends; i++)
-		if (ends[i].qp == qp)
+		if (ends[i].qpn == qp->qp_num)
 			return &ends[i];
 	cr_assert(nends < ENDS);
 	ends[nends].qp = qp;
@@ -51,10 +52,17 @@ end_of(struct ibv_qp *qp)
 static struct end *
 end_of_cq(struct ibv_cq *cq)
 {
-	for (unsigned i = 0; i < nends; i++)
-		if (ends[i].cq == cq)
-			return &ends[i];
+	for (unsigned i = nends; i > 0; i--)
+		if (ends[i - 1].cq == cq && saker_qp_find(NULL, ends[i - 1].qpn) != NULL)
+			return &ends[i - 1];
 	return NULL;
+}
+
+/* Ends are created in pairs, unless an attempt to connect has failed. */
+static struct end *
+peer_of(const struct end *e)
+{
+	return &ends[(size_t)(e - ends) ^ 1];
 }
 
 /* Adds a completion. Called with the lock. */
@@ -99,8 +107,7 @@ fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	e = end_of(qp);
 	if (wr->opcode == IBV_WR_SEND) {
 		rsf.sends++;
-		deliver(e == &ends[0] ? &ends[1] : &ends[0], (void *)wr->sg_list->addr,
-			wr->sg_list->length);
+		deliver(peer_of(e), (void *)wr->sg_list->addr, wr->sg_list->length);
 	} else {
 		rsf.writes++;
 		memcpy((void *)wr->wr.rdma.remote_addr, (void *)wr->sg_list->addr,
@@ -148,13 +155,12 @@ fake_req_notify(struct ibv_cq *cq, int solicited)
 	struct end *e;
 
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < ENDS; i++)
-		if (i == nends || ends[i].cq == cq) {
-			/* A queue is armed before its first receive is posted. */
-			e = &ends[i];
-			e->armed = true;
-			break;
-		}
+	e = end_of_cq(cq);
+	/* A queue is armed before its first receive is posted. */
+	if (e == NULL && nends < ENDS)
+		e = &ends[nends];
+	if (e != NULL)
+		e->armed = true;
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -340,6 +346,7 @@ answer(struct saker_qp *qp)
 int
 rsf_waiting(void)
 {
+	const unsigned first = nends;
 	int fd = rsf_connecting();
 	uint8_t hello[64];
 	size_t len;
@@ -352,8 +359,8 @@ rsf_waiting(void)
 	rsf_until(answered);
 	len = fake.param.private_len;
 	memcpy(hello, fake.private_data, len);
-	rsf_established(0, hello, len);
-	rsf_established(1, NULL, 0);
+	rsf_established(first, hello, len);
+	rsf_established(first + 1, NULL, 0);
 	rsf_until((rsf_poll(fd) & POLLOUT) != 0);
 	cr_assert_eq(rfcntl(fd, F_SETFL, 0), 0);
 	return fd;

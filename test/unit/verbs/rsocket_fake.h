@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A data path for tests of sockets over RDMA, beside cm_fake.h: two queue pairs of the process are
- * the two ends of one connection. A Send goes into the peer's first receive, a Write into memory,
- * and both complete at once.
+ * A data path for tests of sockets over RDMA, beside cm_fake.h: two queue pairs of the process that
+ * are created one after the other are the two ends of a connection. A Send goes into the peer's
+ * first receive, a Write into memory, and both complete at once.
  */
 #ifndef TEST_RSOCKET_FAKE_H
 #define TEST_RSOCKET_FAKE_H
@@ -34,7 +34,7 @@ void rsf_restart(void);
 		cr_assert(tries > 0, "never: %s", #condition);                                     \
 	} while (0)
 
-/* Returns the queue pair of the end that was created first (0) or second (1). */
+/* Returns the queue pair of the end that was created first (0), second (1) and so on. */
 struct ibv_qp *rsf_qp(unsigned end);
 /* Puts a message into the first receive of an end, as if its peer had sent it. */
 void rsf_inject(unsigned end, const void *bytes, uint32_t len);
