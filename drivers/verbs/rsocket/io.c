@@ -25,10 +25,12 @@ iov_bytes(const struct msghdr *msg)
 	return n;
 }
 
-/* Copies what is there into the elements, behind the `skip` bytes that they already hold. */
+/* Copies the received bytes into the elements, behind the `skip` bytes that they already hold. With
+ * MSG_TRUNC the elements have lengths alone, and MSG_PEEK leaves the bytes where they are. */
 static size_t
-iov_take(struct vb_rs *rs, const struct msghdr *msg, size_t skip, bool peek)
+iov_take(struct vb_rs *rs, const struct msghdr *msg, size_t skip, int flags)
 {
+	const bool peek = (flags & MSG_PEEK) != 0;
 	size_t done = 0;
 
 	for (size_t i = 0; i < msg->msg_iovlen; i++) {
@@ -39,8 +41,8 @@ iov_take(struct vb_rs *rs, const struct msghdr *msg, size_t skip, bool peek)
 			skip -= v->iov_len;
 			continue;
 		}
-		n = vb_rs_take(rs, (uint8_t *)v->iov_base + skip, v->iov_len - skip, peek,
-			peek ? done : 0);
+		n = vb_rs_take(rs, (flags & MSG_TRUNC) != 0 ? NULL : (uint8_t *)v->iov_base + skip,
+			v->iov_len - skip, peek, peek ? done : 0);
 		done += n;
 		if (n < v->iov_len - skip)
 			break;
@@ -95,7 +97,7 @@ recv_locked(struct vb_rs *rs, struct msghdr *msg, int flags)
 	for (;;) {
 		vb_rs_progress(rs);
 		if (!rs->rx_shut)
-			done += iov_take(rs, msg, done, peek);
+			done += iov_take(rs, msg, done, flags);
 		vb_rs_flush(rs);
 		vb_rs_show(rs);
 		if (done >= least || rs->rx_eof || rs->rx_shut || rs->state == RS_CLOSED)
@@ -138,6 +140,53 @@ send_locked(struct vb_rs *rs, const struct msghdr *msg, int flags)
 	return done > 0 || err == 0 ? (ssize_t)done : vb_rs_end(err);
 }
 
+/* Reads from the pair into no buffer: a Unix socket ignores MSG_TRUNC. Returns the number of bytes,
+ * or -1. */
+static ssize_t
+raw_discard(int fd, size_t len, int flags)
+{
+	uint8_t bytes[4096];
+	size_t done = 0;
+	ssize_t n;
+
+	flags &= ~MSG_TRUNC;
+	do {
+		n = vb_rs_sys_recv(
+			fd, bytes, len - done < sizeof(bytes) ? len - done : sizeof(bytes), flags);
+		done += n > 0 ? (size_t)n : 0;
+		/* Only MSG_WAITALL waits for more than the first bytes. */
+		if ((flags & MSG_WAITALL) == 0)
+			flags |= MSG_DONTWAIT;
+	} while (n > 0 && done < len);
+	return done > 0 ? (ssize_t)done : n;
+}
+
+/* Returns how many bytes of `len` the pair has, after a wait for the first one; or -1. */
+static ssize_t
+raw_count(int fd, size_t len, int flags)
+{
+	uint8_t byte;
+	ssize_t n = vb_rs_sys_recv(fd, &byte, len > 0, flags & ~MSG_TRUNC);
+	int have;
+
+	if (n <= 0 || syscall(SYS_ioctl, fd, FIONREAD, &have) < 0)
+		return n;
+	return (size_t)have < len ? have : (ssize_t)len;
+}
+
+static ssize_t
+raw_recv(int fd, struct msghdr *msg, int flags)
+{
+	const size_t len = iov_bytes(msg);
+
+	if ((flags & MSG_TRUNC) == 0)
+		return syscall(SYS_recvmsg, fd, msg, flags);
+	msg->msg_flags = 0;
+	msg->msg_controllen = 0;
+	msg->msg_namelen = 0;
+	return (flags & MSG_PEEK) != 0 ? raw_count(fd, len, flags) : raw_discard(fd, len, flags);
+}
+
 /* A relay may begin while a call waits: then the call goes on with the pair. */
 static ssize_t
 vb_rs_recv(int fd, struct msghdr *msg, int flags)
@@ -150,7 +199,7 @@ vb_rs_recv(int fd, struct msghdr *msg, int flags)
 		return -1;
 	do {
 		if (vb_rs_raw(rs, fd, &err)) {
-			n = syscall(SYS_recvmsg, fd, msg, flags);
+			n = raw_recv(fd, msg, flags);
 		} else if (err != 0 || (flags & ~RECV_FLAGS) != 0) {
 			n = vb_rs_end(err != 0 ? err : EOPNOTSUPP);
 		} else {

@@ -267,7 +267,8 @@ void vb_rs_flush(struct vb_rs *rs);
 void vb_rs_break(struct vb_rs *rs, int err);
 /* Returns whether everything that the program has written was sent, with the end of the stream. */
 bool vb_rs_flushed(const struct vb_rs *rs);
-/* Copies received bytes to the program. `peek`: they stay. */
+/* Copies received bytes to the program, from the byte `skip` on; `to` NULL: only counts them.
+ * `peek`: they stay. Returns the number of bytes. */
 size_t vb_rs_take(struct vb_rs *rs, uint8_t *to, size_t len, bool peek, size_t skip);
 /* Drops what was received. */
 void vb_rs_discard(struct vb_rs *rs);

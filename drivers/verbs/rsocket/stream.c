@@ -479,7 +479,8 @@ vb_rs_take(struct vb_rs *rs, uint8_t *to, size_t len, bool peek, size_t skip)
 		skip = 0;
 		if (n > len - done)
 			n = len - done;
-		memcpy(to + done, rx_at(rs, slot) + sizeof(struct rs_hdr) + off, n);
+		if (to != NULL)
+			memcpy(to + done, rx_at(rs, slot) + sizeof(struct rs_hdr) + off, n);
 		done += n;
 		off += (uint32_t)n;
 		if (off < rs->rx_len[slot])

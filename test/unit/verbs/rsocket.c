@@ -195,6 +195,45 @@ Test(rsocket, peeked_bytes_stay_and_waitall_fills_the_buffer)
 	cr_assert_arr_eq(a, "1234", 4);
 }
 
+Test(rsocket, msg_trunc_discards_the_bytes_and_needs_no_buffer_tcp_7)
+{
+	char bytes[8] = "........";
+	struct iovec v[2] = {{bytes, 3}, {bytes + 3, 2}};
+	struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
+
+	connected();
+	cr_assert_eq(rwrite(fds[0], "abcd", 4), 4);
+	cr_assert_eq(rwrite(fds[0], "efghij", 6), 6);
+	cr_assert_eq(rrecv(fds[1], NULL, 5, MSG_PEEK | MSG_TRUNC), 5);
+	cr_assert_eq(rrecv(fds[1], NULL, 2, MSG_TRUNC), 2);
+	cr_assert_eq(rrecvmsg(fds[1], &msg, MSG_TRUNC | MSG_WAITALL), 5);
+	cr_assert_arr_eq(bytes, "........", 8);
+	cr_assert_eq(rrecv(fds[1], bytes, sizeof(bytes), 0), 3);
+	cr_assert_arr_eq(bytes, "hij.....", 8);
+	cr_assert_eq(rrecv(fds[1], NULL, 1, MSG_TRUNC | MSG_DONTWAIT), -1);
+	cr_assert_eq(errno, EAGAIN);
+}
+
+Test(rsocket, discarded_bytes_give_their_credits_back)
+{
+	const size_t all = 1000000;
+	size_t sent = 0, got = 0;
+	ssize_t n;
+
+	connected();
+	while (got < all) {
+		static uint8_t bytes[20000];
+		size_t left = all - sent < sizeof(bytes) ? all - sent : sizeof(bytes);
+
+		n = rsend(fds[0], bytes, left, MSG_DONTWAIT);
+		sent += n > 0 ? (size_t)n : 0;
+		n = rrecv(fds[1], NULL, 7001, MSG_TRUNC | MSG_DONTWAIT);
+		got += n > 0 ? (size_t)n : 0;
+	}
+	cr_assert_eq(sent, all);
+	cr_assert_eq(rsf.overruns, 0);
+}
+
 Test(rsocket, a_shut_direction_ends_and_the_other_goes_on)
 {
 	char c;

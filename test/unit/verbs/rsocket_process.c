@@ -138,6 +138,44 @@ Test(rsocket_process, a_child_may_use_the_connection_while_its_parent_keeps_it)
 	cr_assert_eq(c, 'p');
 }
 
+/* In a child: discards all but the last three of 10003 bytes, which it checks. */
+static void
+child_discards(int fd)
+{
+	char bytes[8] = "........";
+
+	if (rrecv(fd, NULL, 1, MSG_PEEK | MSG_TRUNC) != 1)
+		_exit(1);
+	if (rrecv(fd, NULL, 3, MSG_TRUNC) != 3)
+		_exit(2);
+	if (rrecv(fd, NULL, 9997, MSG_TRUNC | MSG_WAITALL) != 9997)
+		_exit(3);
+	if (rrecv(fd, bytes, 2, MSG_TRUNC | MSG_PEEK) < 1)
+		_exit(4);
+	if (rrecv(fd, bytes + 1, 3, MSG_WAITALL) != 3 || memcmp(bytes, ".xyz....", 8) != 0)
+		_exit(5);
+	if (rrecv(fd, NULL, 1, MSG_TRUNC | MSG_DONTWAIT) != -1 || errno != EAGAIN)
+		_exit(6);
+	_exit(0);
+}
+
+Test(rsocket_process, msg_trunc_discards_the_bytes_of_a_relay_tcp_7)
+{
+	char bytes[10003];
+	int status;
+	pid_t child;
+
+	connected();
+	memset(bytes, 'a', sizeof(bytes));
+	memcpy(bytes + 10000, "xyz", 3);
+	child = fork();
+	if (child == 0)
+		child_discards(fds[1]);
+	cr_assert_eq(rwrite(fds[0], bytes, sizeof(bytes)), sizeof(bytes));
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0, "%#x", status);
+}
+
 extern char **environ;
 
 /* A program that posix_spawn(3) starts has no library of ours, and no handler of fork(2) has run.
