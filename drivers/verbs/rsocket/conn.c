@@ -199,32 +199,77 @@ rlisten(int socket, int backlog)
 	return err;
 }
 
-/* Starts to connect. Returns 0 or errno. */
+/* Sends the request. Returns 0 or errno. */
 static int
-connect_begin(struct vb_rs *rs, struct sockaddr_storage *ss)
+connect_request(struct vb_rs *rs)
 {
 	struct rdma_conn_param p = {.retry_count = 7, .rnr_retry_count = 7};
 	struct rs_hello hello;
-	int err;
+	int err = vb_rs_stream_new(rs, vb_rs_comp_channel(rs->id->verbs));
 
-	if (rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)ss, 2000) != 0)
-		return errno;
-	/* The address is resolved when the call returns, or an event says why it is not. */
-	if (rdma_resolve_route(rs->id, 2000) != 0)
-		return ENETUNREACH;
-	err = vb_rs_stream_new(rs, vb_rs_comp_channel(rs->id->verbs));
 	if (err != 0)
 		return err;
 	vb_rs_hello_fill(rs, &hello);
 	p.private_data = &hello;
 	p.private_data_len = sizeof(hello);
+	return rdma_connect(rs->id, &p) == 0 ? 0 : errno;
+}
+
+/* Starts to connect. Returns 0 when an outcome follows, or errno. */
+static int
+connect_begin(struct vb_rs *rs, struct sockaddr_storage *ss)
+{
+	int err;
+
+	if (rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)ss, 2000) != 0)
+		return errno;
+	/* The address is resolved when the call returns, or an event has the reason. */
+	if (rdma_resolve_route(rs->id, 2000) != 0)
+		return ENETUNREACH;
 	rs->state = RS_CONNECTING;
 	address_note(rs, (struct sockaddr *)ss, &rs->remote);
-	if (rdma_connect(rs->id, &p) == 0)
-		return 0;
-	err = errno;
-	rs->state = RS_CLOSED;
-	return err;
+	err = connect_request(rs);
+	if (err != 0)
+		vb_rs_connect_fail(rs, err);
+	return 0;
+}
+
+void
+vb_rs_connect_fail(struct vb_rs *rs, int err)
+{
+	if (rs->failed == 0)
+		rs->failed = err;
+	vb_rs_thread_failed(rs);
+}
+
+/* Binds the new id of a socket to the port of the old one, as the program expects of TCP. */
+static void
+bind_again(struct vb_rs *rs)
+{
+	struct sockaddr_storage local = rs->local;
+
+	rs->bound = bind_locked(rs, &local) == 0;
+	if (!rs->bound)
+		memset(&rs->local, 0, sizeof(rs->local));
+}
+
+/* An id connects once. */
+void
+vb_rs_connect_failed(struct vb_rs *rs)
+{
+	pthread_mutex_lock(&rs->lock);
+	if (rs->state == RS_CONNECTING && rs->failed != 0) {
+		rs->err = rs->failed;
+		rs->failed = 0;
+		vb_rs_stream_free(rs);
+		rdma_destroy_id(rs->id);
+		rs->id = NULL;
+		rs->state = vb_rs_id_new(rs) == 0 ? RS_NEW : RS_CLOSED;
+		if (rs->state == RS_NEW && rs->bound)
+			bind_again(rs);
+		vb_rs_show(rs);
+	}
+	pthread_mutex_unlock(&rs->lock);
 }
 
 /* Waits for the outcome of connect_begin(). Returns 0 or errno. */
@@ -240,8 +285,7 @@ connect_wait(struct vb_rs *rs)
 	}
 	if (rs->state == RS_CONNECTED || err != 0)
 		return err;
-	err = rs->err;
-	rs->err = 0;
+	err = vb_rs_error_take(rs);
 	return err != 0 ? err : ECONNABORTED;
 }
 
@@ -256,6 +300,9 @@ rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 		return -1;
 	state = vb_cancel_off();
 	err = address_take(rs, addr, addrlen, &ss);
+	/* The outcome of an attempt before, if the program has not got it yet. */
+	if (err == 0)
+		err = vb_rs_error_take(rs);
 	if (err == 0)
 		err = connect_begin(rs, &ss);
 	vb_rs_show(rs);
@@ -456,15 +503,14 @@ static void
 on_established(struct vb_rs *rs, const struct rdma_cm_event *ev)
 {
 	const struct rdma_conn_param *p = &ev->param.conn;
-	int err = 0;
 
-	if (rs->state == RS_CONNECTING)
-		err = vb_rs_hello_take(rs, p->private_data, p->private_data_len);
+	if (rs->state == RS_CONNECTING && rs->failed == 0)
+		rs->failed = vb_rs_hello_take(rs, p->private_data, p->private_data_len);
+	if (rs->failed != 0)
+		return;
 	rs->state = RS_CONNECTED;
 	rs->was_connected = true;
 	addresses_note(rs);
-	if (err != 0)
-		vb_rs_break(rs, err);
 	vb_rs_progress(rs);
 }
 
@@ -479,6 +525,37 @@ on_disconnected(struct vb_rs *rs)
 	rs->broken = true;
 }
 
+/* Returns whether an event is none about the end of a connection. connect() has returned the reason
+ * of RDMA_CM_EVENT_ADDR_ERROR. */
+static bool
+is_no_end(enum rdma_cm_event_type type)
+{
+	return type == RDMA_CM_EVENT_ADDR_RESOLVED || type == RDMA_CM_EVENT_ADDR_ERROR ||
+	       type == RDMA_CM_EVENT_ROUTE_RESOLVED || type == RDMA_CM_EVENT_TIMEWAIT_EXIT;
+}
+
+/* Applies an event other than a request. A failed attempt to connect leaves its errno in
+ * rs->failed. */
+static void
+event_apply(struct vb_rs *rs, const struct rdma_cm_event *ev)
+{
+	const bool removal = ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
+
+	if (is_no_end(ev->event))
+		return;
+	if (ev->event == RDMA_CM_EVENT_ESTABLISHED) {
+		on_established(rs, ev);
+	} else if (ev->event == RDMA_CM_EVENT_DISCONNECTED ||
+		   (removal && rs->state == RS_CONNECTED)) {
+		on_disconnected(rs);
+	} else if (rs->state == RS_CONNECTING) {
+		rs->failed = failure_of(ev);
+	} else {
+		rs->err = failure_of(ev);
+		rs->state = RS_CLOSED;
+	}
+}
+
 void
 vb_rs_cm_event(struct rdma_cm_event *ev)
 {
@@ -490,18 +567,7 @@ vb_rs_cm_event(struct rdma_cm_event *ev)
 		return;
 	}
 	pthread_mutex_lock(&rs->lock);
-	if (ev->event == RDMA_CM_EVENT_ESTABLISHED) {
-		on_established(rs, ev);
-	} else if (ev->event == RDMA_CM_EVENT_DISCONNECTED ||
-		   (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL && rs->state == RS_CONNECTED)) {
-		on_disconnected(rs);
-	} else if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL ||
-		   (ev->event != RDMA_CM_EVENT_ADDR_RESOLVED &&
-			   ev->event != RDMA_CM_EVENT_ROUTE_RESOLVED &&
-			   ev->event != RDMA_CM_EVENT_TIMEWAIT_EXIT && rs->state != RS_NEW)) {
-		rs->err = failure_of(ev);
-		rs->state = RS_CLOSED;
-	}
+	event_apply(rs, ev);
 	if ((rs->state & (RS_CONNECTED | RS_CLOSED)) != 0) {
 		listener = rs->listener;
 		rs->listener = NULL;
@@ -511,6 +577,7 @@ vb_rs_cm_event(struct rdma_cm_event *ev)
 	vb_rs_show(rs);
 	pthread_mutex_unlock(&rs->lock);
 	rdma_ack_cm_event(ev);
+	vb_rs_connect_failed(rs);
 	if (listener != NULL)
 		ready_push(listener, rs);
 }

@@ -73,14 +73,23 @@ iov_give(struct vb_rs *rs, const struct msghdr *msg, size_t skip)
 	return done;
 }
 
-/* Returns the error of the socket once, or else 0. */
-static int
-error_take(struct vb_rs *rs)
+int
+vb_rs_error_take(struct vb_rs *rs)
 {
 	int err = rs->err;
 
 	rs->err = 0;
+	vb_rs_show(rs);
 	return err;
+}
+
+/* Returns the errno of a call that needs a connection: once the reason why there is none. */
+static int
+unconnected(struct vb_rs *rs)
+{
+	int err = vb_rs_error_take(rs);
+
+	return err != 0 ? err : ENOTCONN;
 }
 
 static ssize_t
@@ -93,7 +102,7 @@ recv_locked(struct vb_rs *rs, struct msghdr *msg, int flags)
 	int err = 0;
 
 	if ((rs->state & (RS_CONNECTED | RS_CLOSED)) == 0)
-		return vb_rs_end(ENOTCONN);
+		return vb_rs_end(unconnected(rs));
 	for (;;) {
 		vb_rs_progress(rs);
 		if (!rs->rx_shut)
@@ -110,7 +119,7 @@ recv_locked(struct vb_rs *rs, struct msghdr *msg, int flags)
 	msg->msg_controllen = 0;
 	msg->msg_namelen = 0;
 	if (done == 0 && err == 0 && !rs->rx_eof && !rs->rx_shut)
-		err = error_take(rs);
+		err = vb_rs_error_take(rs);
 	return done > 0 || err == 0 ? (ssize_t)done : vb_rs_end(err);
 }
 
@@ -122,11 +131,11 @@ send_locked(struct vb_rs *rs, const struct msghdr *msg, int flags)
 	int err = 0;
 
 	if ((rs->state & (RS_CONNECTED | RS_CLOSED)) == 0)
-		return vb_rs_end(rs->state == RS_CONNECTING ? EAGAIN : ENOTCONN);
+		return vb_rs_end(rs->state == RS_CONNECTING ? EAGAIN : unconnected(rs));
 	for (;;) {
 		vb_rs_progress(rs);
 		if (rs->tx_shut || rs->state != RS_CONNECTED) {
-			err = rs->err != 0 && !rs->tx_shut ? error_take(rs) : EPIPE;
+			err = rs->err != 0 && !rs->tx_shut ? vb_rs_error_take(rs) : EPIPE;
 			break;
 		}
 		done += iov_give(rs, msg, done);

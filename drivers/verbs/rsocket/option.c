@@ -80,8 +80,7 @@ static bool
 option_own(struct vb_rs *rs, int level, int name, int *v)
 {
 	if (level == SOL_SOCKET && name == SO_ERROR) {
-		*v = rs->err;
-		rs->err = 0;
+		*v = vb_rs_error_take(rs);
 	} else if (level == SOL_SOCKET && name == SO_ACCEPTCONN) {
 		*v = rs->state == RS_LISTENING;
 	} else if (level == IPPROTO_TCP && name == TCP_MAXSEG) {

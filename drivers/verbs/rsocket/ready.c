@@ -4,7 +4,8 @@
  * the library's end, makes the program's end readable. Bytes that fill more than a quarter of its
  * send buffer, as the kernel counts it, make it unwritable. The end of the stream shuts the pair
  * down for reading; the end of both directions, or of the connection without order, shuts it down
- * for both.
+ * for both. An attempt to connect that has failed shows as data, because the pair is needed again
+ * when the program connects again.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -55,7 +56,8 @@ show_out(struct vb_rs *rs, bool out)
 static bool
 is_readable(const struct vb_rs *rs)
 {
-	return rs->nready > 0 || rs->rx_eof || rs->state == RS_CLOSED || rs->rx.count > 0;
+	return rs->nready > 0 || rs->rx_eof || rs->state == RS_CLOSED || rs->rx.count > 0 ||
+	       (rs->err != 0 && (rs->state & (RS_NEW | RS_BOUND)) != 0);
 }
 
 /* As with TCP, a peer that has closed in order ends only what this side reads. */

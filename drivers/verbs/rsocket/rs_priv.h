@@ -42,7 +42,7 @@ enum rs_state {
 	RS_CONNECTING = 1 << 3,
 	RS_ACCEPTING = 1 << 4, /* rdma_accept() was called and no event has come */
 	RS_CONNECTED = 1 << 5,
-	RS_CLOSED = 1 << 6, /* the connection has ended, or could not be made */
+	RS_CLOSED = 1 << 6, /* the connection has ended, or could not be accepted */
 };
 
 enum rs_type { RS_DATA = 1, RS_CREDIT, RS_SHUT, RS_MAP, RS_UNMAP };
@@ -91,6 +91,8 @@ struct vb_rs {
 	/* ---- Guarded by the lock of the thread's lists ---- */
 	STAILQ_ENTRY(vb_rs) next_closing;
 	bool queued_closing, destroyed;
+	STAILQ_ENTRY(vb_rs) next_failed;
+	bool queued_failed;
 
 	uint32_t epoch; /* vb_rs_epoch() of the process whose thread serves it */
 	int domain;     /* AF_INET or AF_INET6 */
@@ -111,7 +113,8 @@ struct vb_rs {
 	uint32_t watched; /* the epoll(7) events for which the thread watches `b` */
 
 	enum rs_state state;
-	int err; /* SO_ERROR */
+	int err;    /* SO_ERROR */
+	int failed; /* RS_CONNECTING: the errno of the attempt, which the thread has to end; or 0 */
 	struct rdma_cm_id *id;
 	struct sockaddr_storage local, remote;
 	bool v6only, abort, disconnecting;
@@ -298,6 +301,12 @@ void vb_rs_maps_free(struct vb_rs *rs);
 void vb_rs_cm_event(struct rdma_cm_event *ev);
 /* Creates the id of a socket. Returns 0 or errno. */
 int vb_rs_id_new(struct vb_rs *rs);
+/* Lets the thread end an attempt to connect. Call with the socket's lock held. */
+void vb_rs_connect_fail(struct vb_rs *rs, int err);
+/* Makes a socket whose attempt to connect has failed a new one, with the errno as its error and the
+ * port to which the program has bound it. The thread calls it, without a lock or an event of the
+ * socket that it has not acknowledged. */
+void vb_rs_connect_failed(struct vb_rs *rs);
 /* Ends a new socket to which no descriptor of the program leads. Without an id there is nothing for
  * the thread to end, which may not run. */
 void vb_rs_drop(struct vb_rs *rs);
@@ -315,6 +324,8 @@ int vb_rs_accept(int socket, struct sockaddr *addr, socklen_t *addrlen, int flag
 
 /* ---- io.c ---- */
 
+/* Returns the error of the socket once, or else 0. Call with the socket's lock held. */
+int vb_rs_error_take(struct vb_rs *rs);
 /* Returns how many bytes wait to be read. */
 int vb_rs_unread(int fd, int *n);
 /* Lets the pair carry the bytes and takes the descriptor out of the table: whoever has it uses it
@@ -351,6 +362,8 @@ void vb_rs_thread_close(struct vb_rs *rs);
 /* Does the same for a socket that ends at once, before all others, and waits until it has been
  * destroyed. The caller holds a reference and no lock. */
 void vb_rs_thread_close_now(struct vb_rs *rs);
+/* Gives the thread a socket for vb_rs_connect_failed(). The caller holds a reference. */
+void vb_rs_thread_failed(struct vb_rs *rs);
 /* Lets the thread watch the library's end of the pair for these epoll(7) events; 0: no longer. Call
  * with the lock of the table held, in the process that serves the socket. */
 void vb_rs_thread_watch(struct vb_rs *rs, uint32_t events);

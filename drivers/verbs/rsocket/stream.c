@@ -133,6 +133,7 @@ vb_rs_stream_new(struct vb_rs *rs, struct ibv_comp_channel *channel)
 {
 	int err = 0;
 
+	rs->rx_off = rs->credits_due = 0;
 	rs->nrx = rs->slots_rx + RS_CONTROL;
 	rs->ntx = rs->slots_tx + RS_CONTROL;
 	if (channel == NULL)
@@ -213,6 +214,10 @@ vb_rs_hello_take(struct vb_rs *rs, const void *data, size_t len)
 void
 vb_rs_break(struct vb_rs *rs, int err)
 {
+	if (rs->state == RS_CONNECTING) {
+		vb_rs_connect_fail(rs, err);
+		return;
+	}
 	if (rs->broken)
 		return;
 	rs->broken = true;

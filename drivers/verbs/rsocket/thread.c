@@ -33,12 +33,14 @@ static struct {
 	 * transport, a new one for each saker. */
 	struct ibv_comp_channel *chans[VB_NKINDS];
 	struct closing closing;
+	STAILQ_HEAD(failed, vb_rs) failed; /* attempts to connect; the list holds references */
 	unsigned nclosing; /* the sockets of the list, and the one that the thread has taken */
 } t = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	.destroyed = PTHREAD_COND_INITIALIZER,
 	.epoll = -1,
 	.wake = -1,
-	.closing = STAILQ_HEAD_INITIALIZER(t.closing)};
+	.closing = STAILQ_HEAD_INITIALIZER(t.closing),
+	.failed = STAILQ_HEAD_INITIALIZER(t.failed)};
 
 static int
 thread_watch(int fd, void *tag)
@@ -147,6 +149,26 @@ pair_turn(struct vb_rs *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
+static void
+failed_turn(void)
+{
+	struct vb_rs *rs;
+
+	do {
+		pthread_mutex_lock(&t.lock);
+		rs = STAILQ_FIRST(&t.failed);
+		if (rs != NULL) {
+			STAILQ_REMOVE_HEAD(&t.failed, next_failed);
+			rs->queued_failed = false;
+		}
+		pthread_mutex_unlock(&t.lock);
+		if (rs != NULL) {
+			vb_rs_connect_failed(rs);
+			vb_rs_put(rs);
+		}
+	} while (rs != NULL);
+}
+
 /* Performs the next step towards the end of a socket that was taken out of the list. */
 static void
 closing_step(struct vb_rs *rs)
@@ -215,6 +237,7 @@ thread_run(void *arg)
 			else if (tag != &t.wake)
 				pair_turn(tag);
 		}
+		failed_turn();
 		closing_turn();
 	}
 	return arg;
@@ -239,6 +262,23 @@ vb_rs_thread_close(struct vb_rs *rs)
 		t.nclosing++;
 	}
 	pthread_mutex_unlock(&t.lock);
+	thread_wake();
+}
+
+void
+vb_rs_thread_failed(struct vb_rs *rs)
+{
+	bool queued;
+
+	vb_rs_hold(rs);
+	pthread_mutex_lock(&t.lock);
+	queued = rs->queued_failed;
+	if (!queued)
+		STAILQ_INSERT_TAIL(&t.failed, rs, next_failed);
+	rs->queued_failed = true;
+	pthread_mutex_unlock(&t.lock);
+	if (queued)
+		vb_rs_put(rs);
 	thread_wake();
 }
 
@@ -365,6 +405,7 @@ vb_rs_thread_fork_child(void)
 	t.running = false;
 	memset(t.chans, 0, sizeof(t.chans));
 	STAILQ_INIT(&t.closing);
+	STAILQ_INIT(&t.failed);
 	t.nclosing = 0;
 	pthread_mutex_init(&t.lock, NULL);
 	pthread_cond_init(&t.destroyed, NULL);

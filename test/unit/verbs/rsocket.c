@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -523,95 +524,6 @@ Test(rsocket, a_call_waits_no_longer_than_the_time_limit)
 	cr_assert_eq(errno, EAGAIN);
 }
 
-/* ---- Connections ---- */
-
-static int
-so_error(int fd)
-{
-	int err = -1;
-	socklen_t len = sizeof(err);
-
-	cr_assert_eq(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len), 0);
-	return err;
-}
-
-Test(rsocket, a_socket_that_connects_is_writable_when_the_outcome_is_there)
-{
-	int fd = rsf_connecting();
-
-	cr_assert_eq(rsf_poll(fd), 0);
-	fake_qp_event(rsf_qp(0), SAKER_EV_REJECTED, 0);
-	rsf_until((rsf_poll(fd) & (POLLOUT | POLLHUP)) == (POLLOUT | POLLHUP));
-	cr_assert_eq(so_error(fd), ECONNREFUSED);
-	cr_assert_eq(so_error(fd), 0);
-}
-
-Test(rsocket, a_peer_that_is_no_socket_of_saker_is_refused_on_both_sides)
-{
-	int fd = rsf_connecting();
-
-	listener = rsf_listener(AF_INET);
-	rsf_request("hello", 5);
-	rsf_until(*(volatile unsigned *)&fake.rejects == 1);
-	rsf_established(0, "world", 5);
-	rsf_until((rsf_poll(fd) & POLLHUP) != 0);
-	cr_assert_eq(so_error(fd), EPROTO);
-}
-
-Test(rsocket, a_listener_is_readable_while_a_connection_waits)
-{
-	listener = rsf_listener(AF_INET);
-	cr_assert_eq(rsf_poll(listener) & POLLIN, 0);
-	rsf_connect(listener, fds);
-	cr_assert_eq(rsf_poll(listener) & POLLIN, 0);
-	cr_assert_eq(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
-	cr_assert_eq(raccept(listener, NULL, NULL), -1);
-	cr_assert_eq(errno, EAGAIN);
-}
-
-static bool
-is_readable(int fd)
-{
-	return (rsf_poll(fd) & POLLIN) != 0;
-}
-
-/* Accepts without waiting, while descriptors have numbers below `limit`. */
-static int
-accept_below(rlim_t limit)
-{
-	struct rlimit old, low;
-	int fd, err;
-
-	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
-	low = (struct rlimit){.rlim_cur = limit, .rlim_max = old.rlim_max};
-	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
-	fd = raccept(listener, NULL, NULL);
-	err = errno;
-	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
-	errno = err;
-	return fd;
-}
-
-/* As with accept(2): a server closes a descriptor and accepts again. */
-Test(rsocket, a_connection_waits_until_there_is_a_descriptor_for_it)
-{
-	unsigned failures = 0;
-
-	listener = rsf_listener(AF_INET);
-	fds[0] = rsf_waiting();
-	rsf_until(is_readable(listener));
-	cr_assert_eq(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
-	/* The limit rises until each of the descriptors that a socket has finds a number. */
-	while ((fds[1] = accept_below(1 + failures)) < 0) {
-		cr_assert_eq(errno, EMFILE, "%s", strerror(errno));
-		cr_assert(is_readable(listener));
-		failures++;
-	}
-	cr_assert_gt(failures, 0);
-	cr_assert_not(is_readable(listener));
-	transfer(fds[0], fds[1], 100000);
-}
-
 /* ---- Ports ---- */
 
 static void
@@ -679,6 +591,219 @@ Test(rsocket, close_of_a_listener_returns_although_the_thread_waits_for_a_lock_o
 	cr_assert_eq(rclose(listener), 0);
 	pthread_mutex_unlock(&rs->lock);
 	vb_rs_put(rs);
+}
+
+/* ---- Connections ---- */
+
+static int
+so_error(int fd)
+{
+	int err = -1;
+	socklen_t len = sizeof(err);
+
+	cr_assert_eq(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len), 0);
+	return err;
+}
+
+Test(rsocket, a_socket_that_connects_is_writable_when_the_outcome_is_there)
+{
+	int fd = rsf_connecting();
+
+	cr_assert_eq(rsf_poll(fd), 0);
+	fake_qp_event(rsf_qp(0), SAKER_EV_REJECTED, 0);
+	rsf_until(rsf_poll(fd) == (POLLIN | POLLOUT));
+	cr_assert_eq(so_error(fd), ECONNREFUSED);
+	cr_assert_eq(so_error(fd), 0);
+	cr_assert_eq(rsf_poll(fd), POLLOUT);
+}
+
+static struct sockaddr_in
+peer_address(void)
+{
+	struct sockaddr_in in;
+
+	memcpy(&in, fake_addr("192.0.2.9", 7471), sizeof(in));
+	return in;
+}
+
+static int
+connects(int fd)
+{
+	const struct sockaddr_in in = peer_address();
+
+	return rconnect(fd, (const struct sockaddr *)&in, sizeof(in)) == 0 ? 0 : errno;
+}
+
+static void *
+connects_in_thread(void *arg)
+{
+	return (void *)(intptr_t)connects(*(int *)arg);
+}
+
+/* Calls rconnect(), which waits, and raises the event. Returns the errno of rconnect(). */
+static int
+connect_that_ends(int fd, enum saker_event_type type, int status)
+{
+	struct vb_rs *rs = vb_rs_get(fd);
+	pthread_t thread;
+	void *err;
+
+	cr_assert_eq(pthread_create(&thread, NULL, connects_in_thread, &fd), 0);
+	rsf_until(__atomic_load_n(&rs->waiting, __ATOMIC_RELAXED) == 1);
+	fake_qp_event(rs->id->qp, type, status);
+	cr_assert_eq(pthread_join(thread, &err), 0);
+	vb_rs_put(rs);
+	return (int)(intptr_t)err;
+}
+
+/* Connects a socket to a new listener, and carries bytes both ways. */
+static void
+connects_now(int fd)
+{
+	cr_assert_eq(rfcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	listener = rsf_listener(AF_INET);
+	rsf_connect_to_listener(fd);
+	fds[0] = fd;
+	fds[1] = raccept(listener, NULL, NULL);
+	cr_assert_geq(fds[1], 0);
+	transfer(fds[0], fds[1], 100000);
+	transfer(fds[1], fds[0], 100000);
+}
+
+/* Programs repeat connect(2) until the server listens. */
+Test(rsocket, a_socket_that_was_refused_connects_when_the_server_listens)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(connect_that_ends(fd, SAKER_EV_REJECTED, 0), ECONNREFUSED);
+	cr_assert_eq(connect_that_ends(fd, SAKER_EV_UNREACHABLE, -ETIMEDOUT), ETIMEDOUT);
+	cr_assert_eq(connect_that_ends(fd, SAKER_EV_DISCONNECTED, 0), ECONNRESET);
+	cr_assert_eq(so_error(fd), 0);
+	connects_now(fd);
+}
+
+Test(rsocket, a_socket_that_does_not_block_gets_the_error_of_an_attempt_once)
+{
+	int fd = rsf_connecting();
+	char c;
+
+	fake_qp_event(rsf_qp(0), SAKER_EV_REJECTED, 0);
+	rsf_until(rsf_poll(fd) == (POLLIN | POLLOUT));
+	cr_assert_eq(connects(fd), ECONNREFUSED);
+	cr_assert_eq(rsf_poll(fd), POLLOUT);
+	cr_assert_eq(connects(fd), EINPROGRESS);
+	cr_assert_eq(rsf_poll(fd), 0);
+	fake_qp_event(rsf_qp(1), SAKER_EV_REJECTED, 0);
+	rsf_until(rsf_poll(fd) == (POLLIN | POLLOUT));
+	cr_assert_eq(rread(fd, &c, 1), -1);
+	cr_assert_eq(errno, ECONNREFUSED);
+	cr_assert_eq(rread(fd, &c, 1), -1);
+	cr_assert_eq(errno, ENOTCONN);
+	connects_now(fd);
+}
+
+Test(rsocket, a_socket_that_was_refused_keeps_the_port_to_which_it_is_bound)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0), other = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in in, name;
+	socklen_t len = sizeof(name);
+
+	memcpy(&in, fake_addr("192.0.2.1", 7500), sizeof(in));
+	cr_assert_eq(rbind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	cr_assert_eq(connect_that_ends(fd, SAKER_EV_REJECTED, 0), ECONNREFUSED);
+	cr_assert_eq(rgetsockname(fd, (struct sockaddr *)&name, &len), 0);
+	cr_assert_eq(name.sin_port, in.sin_port);
+	cr_assert_eq(name.sin_addr.s_addr, in.sin_addr.s_addr);
+	cr_assert_eq(rbind(other, (struct sockaddr *)&in, sizeof(in)), -1);
+	cr_assert_eq(errno, EADDRINUSE);
+	connects_now(fd);
+}
+
+/* The event that reports the same failure comes later. */
+Test(rsocket, a_bound_socket_outlives_a_failure_to_resolve_an_address)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(7500)};
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	fake.no_falcon = true;
+	cr_assert_eq(rbind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	setenv("SAKER_DEVICE", "falcon", 1);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(connects(fd), ENETUNREACH);
+		/* The thread has received the event before it destroys a socket. */
+		binds("0.0.0.0", 7501);
+	}
+	unsetenv("SAKER_DEVICE");
+	cr_assert_eq(so_error(fd), 0);
+	connects_now(fd);
+}
+
+Test(rsocket, a_peer_that_is_no_socket_of_saker_is_refused_on_both_sides)
+{
+	int fd = rsf_connecting();
+
+	listener = rsf_listener(AF_INET);
+	rsf_request("hello", 5);
+	rsf_until(*(volatile unsigned *)&fake.rejects == 1);
+	rsf_established(0, "world", 5);
+	rsf_until((rsf_poll(fd) & POLLOUT) != 0);
+	cr_assert_eq(so_error(fd), EPROTO);
+	rclose(listener);
+	connects_now(fd);
+}
+
+Test(rsocket, a_listener_is_readable_while_a_connection_waits)
+{
+	listener = rsf_listener(AF_INET);
+	cr_assert_eq(rsf_poll(listener) & POLLIN, 0);
+	rsf_connect(listener, fds);
+	cr_assert_eq(rsf_poll(listener) & POLLIN, 0);
+	cr_assert_eq(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	cr_assert_eq(raccept(listener, NULL, NULL), -1);
+	cr_assert_eq(errno, EAGAIN);
+}
+
+static bool
+is_readable(int fd)
+{
+	return (rsf_poll(fd) & POLLIN) != 0;
+}
+
+/* Accepts without waiting, while descriptors have numbers below `limit`. */
+static int
+accept_below(rlim_t limit)
+{
+	struct rlimit old, low;
+	int fd, err;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = (struct rlimit){.rlim_cur = limit, .rlim_max = old.rlim_max};
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	fd = raccept(listener, NULL, NULL);
+	err = errno;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	errno = err;
+	return fd;
+}
+
+/* As with accept(2): a server closes a descriptor and accepts again. */
+Test(rsocket, a_connection_waits_until_there_is_a_descriptor_for_it)
+{
+	unsigned failures = 0;
+
+	listener = rsf_listener(AF_INET);
+	fds[0] = rsf_waiting();
+	rsf_until(is_readable(listener));
+	cr_assert_eq(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	/* The limit rises until each of the descriptors that a socket has finds a number. */
+	while ((fds[1] = accept_below(1 + failures)) < 0) {
+		cr_assert_eq(errno, EMFILE, "%s", strerror(errno));
+		cr_assert(is_readable(listener));
+		failures++;
+	}
+	cr_assert_gt(failures, 0);
+	cr_assert_not(is_readable(listener));
+	transfer(fds[0], fds[1], 100000);
 }
 
 Test(rsocket, calls_in_a_wrong_state_fail_as_those_of_tcp)
@@ -868,16 +993,13 @@ Test(rsocket, a_listener_serves_connections_at_each_next_saker)
 
 Test(rsocket, a_completion_channel_that_cannot_be_watched_is_destroyed)
 {
-	struct sockaddr_in in;
 	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
 
-	memcpy(&in, fake_addr("192.0.2.9", 7471), sizeof(in));
 	fake.channels_unwatchable = true;
-	cr_assert_eq(rconnect(fd, (struct sockaddr *)&in, sizeof(in)), -1);
-	cr_assert_eq(errno, EBADF);
+	cr_assert_eq(connects(fd), EBADF);
 	cr_assert_eq(fake.channels, 0);
 	fake.channels_unwatchable = false;
-	rsf_connecting();
+	connects_now(fd);
 	cr_assert_eq(fake.channels, 1);
 }
 

@@ -17,6 +17,7 @@ struct end {
 	/* These may be destroyed, and others may have their addresses. The number is unique. */
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
+	struct end *peer;
 	int channel;
 	uint32_t qpn;
 	struct recv {
@@ -46,6 +47,7 @@ end_of(struct ibv_qp *qp)
 	ends[nends].cq = qp->send_cq;
 	ends[nends].channel = qp->send_cq->channel->fd;
 	ends[nends].qpn = qp->qp_num;
+	ends[nends].peer = &ends[nends ^ 1];
 	return &ends[nends++];
 }
 
@@ -56,13 +58,6 @@ end_of_cq(struct ibv_cq *cq)
 		if (ends[i - 1].cq == cq && saker_qp_find(NULL, ends[i - 1].qpn) != NULL)
 			return &ends[i - 1];
 	return NULL;
-}
-
-/* Ends are created in pairs, unless an attempt to connect has failed. */
-static struct end *
-peer_of(const struct end *e)
-{
-	return &ends[(size_t)(e - ends) ^ 1];
 }
 
 /* Adds a completion. Called with the lock. */
@@ -107,7 +102,7 @@ fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	e = end_of(qp);
 	if (wr->opcode == IBV_WR_SEND) {
 		rsf.sends++;
-		deliver(peer_of(e), (void *)wr->sg_list->addr, wr->sg_list->length);
+		deliver(e->peer, (void *)wr->sg_list->addr, wr->sg_list->length);
 	} else {
 		rsf.writes++;
 		memcpy((void *)wr->wr.rdma.remote_addr, (void *)wr->sg_list->addr,
@@ -296,15 +291,22 @@ rsf_listener(int domain)
 	return fd;
 }
 
+static void
+begin(int fd)
+{
+	struct sockaddr_in in = address("192.0.2.9");
+
+	cr_assert_eq(rconnect(fd, (struct sockaddr *)&in, sizeof(in)), -1);
+	cr_assert_eq(errno, EINPROGRESS);
+}
+
 int
 rsf_connecting(void)
 {
-	struct sockaddr_in in = address("192.0.2.9");
 	int fd = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(rconnect(fd, (struct sockaddr *)&in, sizeof(in)), -1);
-	cr_assert_eq(errno, EINPROGRESS);
+	begin(fd);
 	return fd;
 }
 
@@ -343,14 +345,14 @@ answer(struct saker_qp *qp)
 	answered = true;
 }
 
-int
-rsf_waiting(void)
+void
+rsf_connect_to_listener(int fd)
 {
 	const unsigned first = nends;
-	int fd = rsf_connecting();
 	uint8_t hello[64];
 	size_t len;
 
+	begin(fd);
 	len = fake.param.private_len;
 	memcpy(hello, fake.private_data, len);
 	answered = false;
@@ -359,10 +361,21 @@ rsf_waiting(void)
 	rsf_until(answered);
 	len = fake.param.private_len;
 	memcpy(hello, fake.private_data, len);
+	ends[first].peer = &ends[first + 1];
+	ends[first + 1].peer = &ends[first];
 	rsf_established(first, hello, len);
 	rsf_established(first + 1, NULL, 0);
 	rsf_until((rsf_poll(fd) & POLLOUT) != 0);
 	cr_assert_eq(rfcntl(fd, F_SETFL, 0), 0);
+}
+
+int
+rsf_waiting(void)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	cr_assert_geq(fd, 0);
+	rsf_connect_to_listener(fd);
 	return fd;
 }
 

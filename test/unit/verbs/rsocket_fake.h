@@ -46,6 +46,9 @@ int rsf_connecting(void);
 void rsf_request(const void *hello, size_t len);
 /* Raises SAKER_EV_ESTABLISHED for an end, with private data. */
 void rsf_established(unsigned end, const void *hello, size_t len);
+/* Makes a connection of a socket, which does not block and then does, to the listener, where it
+ * waits for raccept(). */
+void rsf_connect_to_listener(int fd);
 /* Makes a connection to the listener, which waits there for raccept(). Returns the socket that has
  * connected; it blocks. */
 int rsf_waiting(void);
