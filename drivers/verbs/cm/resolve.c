@@ -50,16 +50,17 @@ bind_device(struct cm_id *id, enum saker_transport transport)
 	return err;
 }
 
-/* Binds an id to an address and a port; with port 0, to a port that the library chooses. An address
- * other than the unspecified one binds it to a device, too. Returns 0, or errno; then the caller
- * calls unbind(). */
+/* Binds an id to an address and a port of the saker `d`; with port 0, to a port that the library
+ * chooses. An address other than the unspecified one binds it to a device, too. Returns 0, or
+ * errno; then the caller calls unbind(). */
 static int
-bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope)
+bind_to(struct cm_id *id, const struct saker_device *d, const struct sk_addr *a, uint16_t port,
+	uint32_t scope)
 {
 	bool any = sk_addr_is_any(a);
 	int err = 0;
 
-	if (!any && !vb_cm_addr_is_local(vb_saker_device(), a))
+	if (!any && !vb_cm_addr_is_local(d, a))
 		return vb_fail(EADDRNOTAVAIL, "the address is not an address of the saker");
 	if (!any)
 		err = bind_device(id, vb_cm_device_choice(id->id.ps));
@@ -95,17 +96,20 @@ VB_EXPORT int
 rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct cm_id *p = vb_cm_id_of(id);
+	const struct saker_device *d = NULL;
 	struct sk_addr a;
 	uint16_t port;
 	int err = vb_cm_addr_from(addr, &a, &port);
 
-	if (err == 0 && vb_saker_device() == NULL)
-		err = errno;
+	if (err == 0) {
+		d = vb_saker_device();
+		err = d != NULL ? 0 : errno;
+	}
 	if (err == 0)
 		err = vb_cm_move(p, CM_IDLE, CM_BOUND);
 	if (err != 0)
 		return vb_cm_end(err);
-	err = bind_to(p, &a, port, vb_cm_addr_scope(addr));
+	err = bind_to(p, d, &a, port, vb_cm_addr_scope(addr));
 	if (err == 0)
 		err = vb_cm_listen_early(p);
 	if (err != 0) {
@@ -129,7 +133,7 @@ choose_source(struct cm_id *id, const struct sockaddr *src, const struct sk_addr
 	if (d == NULL)
 		return errno;
 	if (err == 0 && src != NULL && id->port.port == 0)
-		err = bind_to(id, &a, port, vb_cm_addr_scope(src));
+		err = bind_to(id, d, &a, port, vb_cm_addr_scope(src));
 	if (err != 0)
 		return err;
 	if (sk_addr_is_any(&id->local))

@@ -109,6 +109,26 @@ Test(cm_addr, only_the_sakers_addresses_can_be_bound)
 	fake_destroy(id, NULL);
 }
 
+Test(cm_addr, a_saker_that_ends_within_a_call_is_looked_for_once)
+{
+	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
+
+	fake.lookups_find = 1;
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("192.0.2.1", 5)), 0);
+	fake_destroy(id, NULL);
+	fake.lookups = 0;
+	id = new_id(RDMA_PS_TCP);
+	cr_assert_eq(
+		rdma_resolve_addr(id, fake_addr("192.0.2.1", 5), fake_addr("192.0.2.9", 9), 100),
+		0);
+	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	fake_destroy(id, NULL);
+	id = new_id(RDMA_PS_TCP);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("192.0.2.1", 5)), -1);
+	cr_assert_eq(errno, ECONNREFUSED);
+	fake_destroy(id, NULL);
+}
+
 Test(cm_addr, a_wildcard_is_of_no_device)
 {
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);

@@ -106,7 +106,10 @@ saker_look(const char *socket)
 const struct saker_device *
 vb_saker_device(void)
 {
-	return &device;
+	if (fake.lookups++ < fake.lookups_find || fake.lookups_find == 0)
+		return &device;
+	errno = ECONNREFUSED;
+	return NULL;
 }
 
 int

@@ -37,6 +37,8 @@ struct fake {
 	int qps, cqs, channels, srqs, pds, contexts;
 	/* The number of next looks for a saker that find none, and of looks so far. */
 	unsigned looks_fail, looks;
+	/* Calls of vb_saker_device() so far, and how many of them find a saker; 0: all. */
+	unsigned lookups, lookups_find;
 	/* The descriptors of new completion channels cannot be watched. */
 	bool channels_unwatchable;
 	/* The time that ibv_destroy_qp() takes, in us. */
