@@ -268,8 +268,8 @@ int vb_cm_conn_param(
 
 /* ---- listen.c ---- */
 
-/* Makes a bound id reachable before the program calls rdma_listen(): a peer that knows the port
- * already is not refused. Returns 0, or EADDRINUSE when another process has the port. */
+/* Makes a bound id reachable before the program calls rdma_listen(): a peer that has the port
+ * number already is not refused. Returns 0, or EADDRINUSE when another process has the port. */
 int vb_cm_listen_early(struct cm_id *id);
 /* Destroys the early listener, because the program connects or destroys the id. */
 void vb_cm_listen_end(struct cm_id *id);

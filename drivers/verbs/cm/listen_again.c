@@ -48,7 +48,8 @@ left_any(void)
 	return any;
 }
 
-/* Tells the program of an id that no longer listens. Call with the events' lock held. */
+/* Queues the event for the program of an id that no longer listens. Call with the events' lock
+ * held. */
 static void
 listener_lost(struct cm_id *id)
 {

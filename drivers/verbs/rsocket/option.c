@@ -75,7 +75,7 @@ rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t op
 	return vb_rs_end(err);
 }
 
-/* Returns whether the library knows the value itself, in *v. */
+/* Returns whether the library itself holds the value, in *v. */
 static bool
 option_own(struct vb_rs *rs, int level, int name, int *v)
 {

@@ -6,10 +6,10 @@
  * the Unix socket that it is. So a server may accept in one process and serve in another, as long
  * as the first one runs.
  *
- * The child asks by one byte that carries a descriptor: no byte of the program does, so that the
- * parent tells them apart, also when it has begun the relay already. The parent answers by giving
- * its end a name, which the child sees as the name of its peer. By then, the bytes that
- * vb_rs_show() had put into the pair are gone.
+ * The child requests the relay by one byte with a descriptor. No byte of the program carries a
+ * descriptor, so the parent distinguishes the two, also when it has begun the relay already. The
+ * parent answers by giving its end a name, which the child reads as the name of its peer. By then,
+ * the bytes that vb_rs_show() had put into the pair are gone.
  */
 #include <sys/epoll.h>
 #include <sys/un.h>

@@ -2,7 +2,7 @@
 /*
  * Sockets over RDMA: the functions of <rdma/rsocket.h>. A stream is a reliable connection of
  * rdma_cm. Both sides post receives of one size; a message is a Send with a header of 8 bytes, and
- * credits tell the sender how many receives are free (stream.c).
+ * credits grant the sender the receives that are free (stream.c).
  *
  * The descriptor of a socket is one end of a pair of Unix sockets. The library keeps the other end
  * and makes the program's end readable, writable or hung up as the stream is (ready.c). So poll(2),
