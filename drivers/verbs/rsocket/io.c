@@ -83,6 +83,19 @@ vb_rs_error_take(struct vb_rs *rs)
 	return err;
 }
 
+void
+vb_rs_error_back(int fd, int err)
+{
+	struct vb_rs *rs = vb_rs_get(fd);
+
+	if (rs == NULL)
+		return;
+	pthread_mutex_lock(&rs->lock);
+	rs->err = err;
+	pthread_mutex_unlock(&rs->lock);
+	vb_rs_put(rs);
+}
+
 /* Returns the errno of a call that needs a connection: once the reason why there is none. */
 static int
 unconnected(struct vb_rs *rs)

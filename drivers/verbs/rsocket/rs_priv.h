@@ -326,6 +326,8 @@ int vb_rs_accept(int socket, struct sockaddr *addr, socklen_t *addrlen, int flag
 
 /* Returns the error of the socket once, or else 0. Call with the socket's lock held. */
 int vb_rs_error_take(struct vb_rs *rs);
+/* Sets the error that the next call returns. */
+void vb_rs_error_back(int fd, int err);
 /* Returns how many bytes wait to be read. */
 int vb_rs_unread(int fd, int *n);
 /* Lets the pair carry the bytes and takes the descriptor out of the table: whoever has it uses it

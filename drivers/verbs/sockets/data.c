@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The calls that carry bytes. A write to a stream that has ended raises SIGPIPE, as TCP does. */
+/* The calls that carry bytes, but for those of format.c and messages.c. A write to a stream that
+ * has ended raises SIGPIPE, as TCP does. */
+#include <limits.h>
 #include <signal.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
@@ -154,6 +157,8 @@ sendfile(int out, int in, off_t *offset, size_t count)
 	off_t from;
 	ssize_t n;
 
+	if (vb_rs_known(in))
+		return vb_rs_end(EINVAL); /* the kernel carries bytes from a socket to a pipe */
 	if (!vb_rs_known(out))
 		return vb_so_genuine()->sendfile(out, in, offset, count);
 	from = offset != NULL ? *offset : lseek(in, 0, SEEK_CUR);
@@ -169,3 +174,65 @@ sendfile(int out, int in, off_t *offset, size_t count)
 
 VB_EXPORT __attribute__((alias("sendfile"))) ssize_t sendfile64(
 	int out, int in, off_t *offset, size_t count);
+
+/* Programs that use it go on with read(2) and write(2). */
+VB_EXPORT ssize_t
+splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
+{
+	if (vb_rs_known(in) || vb_rs_known(out))
+		return vb_rs_end(EINVAL);
+	return vb_so_genuine()->splice(in, in_offset, out, out_offset, n, flags);
+}
+
+/* ---- Vectors with flags: the offset -1 stands for that of the descriptor ---- */
+
+/* Returns whether the library can serve the call; otherwise sets errno. */
+static bool
+so_vector(int n, int flags)
+{
+	int err = 0;
+
+	if (n < 0 || n > IOV_MAX)
+		err = EINVAL;
+	else if ((flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT)) != 0)
+		err = EOPNOTSUPP;
+	return vb_rs_end(err) == 0;
+}
+
+VB_EXPORT ssize_t
+preadv2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
+{
+	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov};
+
+	if (!vb_rs_known(fd) || offset != -1)
+		return vb_so_genuine()->preadv2(fd, iov, n, offset, flags);
+	if (!so_vector(n, flags))
+		return -1;
+	msg.msg_iovlen = (size_t)n;
+	return recvmsg(fd, &msg, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0);
+}
+
+VB_EXPORT ssize_t
+pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
+{
+	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov};
+
+	if (!vb_rs_known(fd) || offset != -1)
+		return vb_so_genuine()->pwritev2(fd, iov, n, offset, flags);
+	if (!so_vector(n, flags))
+		return -1;
+	msg.msg_iovlen = (size_t)n;
+	return sendmsg(fd, &msg, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0);
+}
+
+VB_EXPORT __attribute__((alias("preadv2"))) ssize_t preadv64v2(
+	int fd, const struct iovec *iov, int n, off_t offset, int flags);
+VB_EXPORT __attribute__((alias("pwritev2"))) ssize_t pwritev64v2(
+	int fd, const struct iovec *iov, int n, off_t offset, int flags);
+
+/* ---- Second names of the C library's functions ---- */
+
+VB_EXPORT __attribute__((alias("read"))) ssize_t __read(int fd, void *buf, size_t n);
+VB_EXPORT __attribute__((alias("write"))) ssize_t __write(int fd, const void *buf, size_t n);
+VB_EXPORT __attribute__((alias("send"))) ssize_t __send(
+	int fd, const void *buf, size_t n, int flags);

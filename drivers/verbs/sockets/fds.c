@@ -8,6 +8,10 @@
 
 #include "sockets_priv.h"
 
+/* Second names of the C library's functions. */
+int __dup2(int fd, int to);
+FILE *_IO_fdopen(int fd, const char *mode);
+
 VB_EXPORT int
 close(int fd)
 {
@@ -39,11 +43,22 @@ closefrom(int low)
 	vb_so_genuine()->closefrom(low);
 }
 
-/* Enters a new duplicate of a descriptor. Returns `fd`, or -1. */
+/* Enters a new duplicate of a descriptor. Returns `fd`, or -1. The standard streams of the C
+ * library use their numbers as those of fdopen(3) do; a socket without a connection carries no
+ * bytes. */
 static int
 so_duplicated(int of, int fd)
 {
-	return fd >= 0 && vb_rs_known(of) ? vb_rs_dup(of, fd) : fd;
+	int saved = errno;
+
+	if (fd < 0 || !vb_rs_known(of))
+		return fd;
+	fd = vb_rs_dup(of, fd);
+	if (fd >= 0 && fd <= STDERR_FILENO) {
+		vb_rs_give_away(fd);
+		errno = saved;
+	}
+	return fd;
 }
 
 VB_EXPORT int
@@ -71,6 +86,12 @@ dup2(int fd, int to)
 }
 
 VB_EXPORT int
+__dup2(int fd, int to)
+{
+	return dup2(fd, to);
+}
+
+VB_EXPORT int
 fcntl(int fd, int cmd, ...)
 {
 	va_list ap;
@@ -85,6 +106,8 @@ fcntl(int fd, int cmd, ...)
 }
 
 VB_EXPORT __attribute__((alias("fcntl"))) int fcntl64(int fd, int cmd, ...);
+VB_EXPORT __attribute__((alias("fcntl"))) int __fcntl(int fd, int cmd, ...);
+VB_EXPORT __attribute__((alias("close"))) int __close(int fd);
 
 VB_EXPORT int
 ioctl(int fd, unsigned long request, ...)
@@ -106,4 +129,10 @@ fdopen(int fd, const char *mode)
 	if (vb_rs_known(fd) && vb_rs_give_away(fd) < 0)
 		return NULL;
 	return vb_so_genuine()->fdopen(fd, mode);
+}
+
+VB_EXPORT FILE *
+_IO_fdopen(int fd, const char *mode)
+{
+	return fdopen(fd, mode);
 }

@@ -17,10 +17,12 @@ static const struct {
 	const char *name;
 	size_t at;
 } names[] = {FIND(bind), FIND(listen), FIND(connect), FIND(accept), FIND(accept4), FIND(shutdown),
-	FIND(getpeername), FIND(getsockname), FIND(setsockopt), FIND(getsockopt), FIND(recv),
-	FIND(recvfrom), FIND(recvmsg), FIND(send), FIND(sendto), FIND(sendmsg), FIND(read),
-	FIND(readv), FIND(write), FIND(writev), FIND(sendfile), FIND(close), FIND(close_range),
-	FIND(closefrom), FIND(dup), FIND(dup2), FIND(dup3), FIND(fcntl), FIND(ioctl), FIND(fdopen)};
+	FIND(getpeername), FIND(getsockname), FIND(setsockopt), FIND(getsockopt), FIND(sockatmark),
+	FIND(recv), FIND(recvfrom), FIND(recvmsg), FIND(send), FIND(sendto), FIND(sendmsg),
+	FIND(read), FIND(readv), FIND(write), FIND(writev), FIND(preadv2), FIND(pwritev2),
+	FIND(recvmmsg), FIND(sendmmsg), FIND(sendfile), FIND(splice), FIND(vdprintf),
+	FIND(__vdprintf_chk), FIND(close), FIND(close_range), FIND(closefrom), FIND(dup),
+	FIND(dup2), FIND(dup3), FIND(fcntl), FIND(ioctl), FIND(fdopen)};
 
 /* Other libraries may call before the constructors of this one have run. Two threads that get here
  * write the same values. */

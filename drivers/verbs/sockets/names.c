@@ -107,6 +107,9 @@ connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return rconnect(fd, addr, len);
 }
 
+VB_EXPORT __attribute__((alias("connect"))) int __connect(
+	int fd, const struct sockaddr *addr, socklen_t len);
+
 VB_EXPORT int
 listen(int fd, int backlog)
 {
@@ -150,6 +153,13 @@ getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
 	return vb_rs_known(fd) ? rgetsockname(fd, addr, len)
 			       : vb_so_genuine()->getsockname(fd, addr, len);
+}
+
+/* A stream of Saker has no urgent data. */
+VB_EXPORT int
+sockatmark(int fd)
+{
+	return vb_rs_known(fd) ? 0 : vb_so_genuine()->sockatmark(fd);
 }
 
 VB_EXPORT int
