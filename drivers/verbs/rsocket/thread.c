@@ -248,8 +248,7 @@ thread_wake(void)
 {
 	const uint64_t one = 1;
 
-	if (write(t.wake, &one, sizeof(one)) < 0)
-		return;
+	syscall(SYS_write, t.wake, &one, sizeof(one));
 }
 
 void

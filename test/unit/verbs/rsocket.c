@@ -348,6 +348,7 @@ cancelled_uses(void *arg)
 	rrecv(fds[1], &c, 1, MSG_DONTWAIT);
 	rgetpeername(fds[0], NULL, NULL);
 	rclose(rsocket(AF_INET, SOCK_STREAM, 0));
+	rclose(listener);
 	rclose(rsf_listener(AF_INET));
 	pthread_testcancel();
 	return NULL;
@@ -375,6 +376,30 @@ Test(rsocket, a_thread_that_is_cancelled_holds_no_lock_and_no_socket)
 	cr_assert_eq(end, PTHREAD_CANCELED);
 	cr_assert_eq(rs->refs, refs);
 	transfer(fds[0], fds[1], 100000);
+	vb_rs_put(rs);
+}
+
+static void *
+cancelled_closes(void *arg)
+{
+	pthread_cancel(pthread_self());
+	rclose(*(int *)arg);
+	pthread_testcancel();
+	return NULL;
+}
+
+Test(rsocket, a_thread_that_is_cancelled_closes_its_socket_to_the_end)
+{
+	struct vb_rs *rs;
+	pthread_t thread;
+	void *end;
+
+	connected();
+	rs = vb_rs_get(fds[0]);
+	cr_assert_eq(pthread_create(&thread, NULL, cancelled_closes, &fds[0]), 0);
+	cr_assert_eq(pthread_join(thread, &end), 0);
+	cr_assert_eq(end, PTHREAD_CANCELED);
+	cr_assert_eq(rs->refs, 2, "those of the test and of the list");
 	vb_rs_put(rs);
 }
 
