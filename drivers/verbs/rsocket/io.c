@@ -414,20 +414,20 @@ linger_of(struct vb_rs *rs)
 	return l.l_linger;
 }
 
-/* Waits until the connection has ended or another process uses it. */
+/* Waits until the connection has ended, another process uses it, or the time of SO_LINGER has
+ * passed: then the connection ends later. */
 static void
-linger_wait(struct vb_rs *rs)
+linger_wait(struct vb_rs *rs, int seconds)
 {
-	const struct timespec ms = {.tv_nsec = 10 * 1000 * 1000};
-	bool over;
+	const struct timespec step = {.tv_nsec = 10 * 1000 * 1000};
+	bool over = false;
 
-	for (;;) {
+	for (long left = seconds * 100L; left > 0 && !over; left--) {
 		pthread_mutex_lock(&rs->lock);
 		over = rs->state != RS_CONNECTED || rs->relay;
 		pthread_mutex_unlock(&rs->lock);
-		if (over)
-			return;
-		vb_rs_sys_sleep(&ms);
+		if (!over)
+			vb_rs_sys_sleep(&step);
 	}
 }
 
@@ -464,7 +464,7 @@ close_last(struct vb_rs *rs)
 	else
 		vb_rs_thread_close(rs);
 	if (linger > 0)
-		linger_wait(rs);
+		linger_wait(rs, linger);
 }
 
 /* Takes a descriptor that has left the table from its socket, which loses the reference. */

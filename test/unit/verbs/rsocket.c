@@ -272,6 +272,21 @@ Test(rsocket, a_closed_socket_sends_what_was_written_and_then_disconnects)
 	cr_assert_not(fake.abortive);
 }
 
+Test(rsocket, close_waits_no_longer_than_so_linger_and_the_bytes_arrive_socket_7)
+{
+	const struct linger second = {.l_onoff = 1, .l_linger = 1};
+	static uint8_t bytes[400000], back[400000];
+	ssize_t sent;
+
+	connected();
+	cr_assert_eq(rsetsockopt(fds[0], SOL_SOCKET, SO_LINGER, &second, sizeof(second)), 0);
+	sent = rsend(fds[0], bytes, sizeof(bytes), MSG_DONTWAIT);
+	cr_assert_gt(sent, 0);
+	cr_assert_eq(rclose(fds[0]), 0, "the peer does not read");
+	cr_assert_eq(rrecv(fds[1], back, (size_t)sent, MSG_WAITALL), sent);
+	cr_assert_eq(rread(fds[1], back, 1), 0);
+}
+
 static void *
 reads(void *arg)
 {
