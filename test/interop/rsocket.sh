@@ -97,6 +97,19 @@ iperf() {
     carried b "$before" "$bytes"
 }
 
+# The server closes its listener and listens at the same port again: between two tests, and within a
+# test for the options -N and -w.
+iperf_again() {
+    local size
+    serve iperf3 -s -p 5202
+    for size in 1M 5M; do
+        client iperf3 -c 10.5.0.2 -p 5202 -n $size -N -w 64K --json
+        [ "$(jq .end.sum_received.bytes "$work/client.log")" -gt 0 ] ||
+            fail "$device: iperf3 -N -w 64K received nothing"
+    done
+    stop "iperf3 -N -w 64K, two tests at one server"
+}
+
 # A file in each direction at the same time.
 netcat() {
     local before_a before_b
@@ -160,6 +173,7 @@ for device in iwarp falcon; do
     without_blocking
     options=(--sockets)
     iperf
+    iperf_again
     netcat
     webs
     forking
