@@ -165,7 +165,8 @@ eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
 
 	if (!eng_tx_room(t, port))
 		return; /* transport_tx_keep() has counted it */
-	m = rte_pktmbuf_alloc(t->tx_pool);
+	/* The reply to a long echo request needs an mbuf of rx_pool, which holds a full frame. */
+	m = rte_pktmbuf_alloc(len > ENG_COPY_MAX ? t->rx_pool : t->tx_pool);
 	at = m == NULL ? NULL : rte_pktmbuf_append(m, (uint16_t)len);
 	if (at == NULL) {
 		rte_pktmbuf_free(m);
