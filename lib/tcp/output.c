@@ -133,6 +133,7 @@ send_tlp(struct tcp_conn *c, struct turn *t)
 		return true;
 	}
 	c->flags |= F_TLP_OUT; /* so that the RTO is set next, and not another probe */
+	c->fast = false;       /* see input_is_plain() */
 	rc = c->unsent != NULL ? tcp_seg_new(c, t->now, window_left(c)) : 0;
 	if (rc > 0) {
 		c->flags &= ~F_TLP_RETRANS;

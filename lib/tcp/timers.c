@@ -119,6 +119,7 @@ tcp_timers_window_closed(struct tcp_conn *c, uint64_t now)
 	if (c->rtx_kind == RTX_PERSIST)
 		return;
 	c->closed_at = now;
+	c->fast = false; /* see input_is_plain() */
 	timers_arm_rtx(c, RTX_PERSIST, closed_too_long(c) ? now : now + tcp_rtt_rto(c));
 }
 

@@ -348,6 +348,27 @@ Test(tcp_recovery, probe_is_new_data_if_there_is_some_rfc8985_7_3)
 	OUT(". 14601:16061");
 }
 
+/* A port that is full delays the probe. An acknowledgement that arrives meanwhile changes nothing:
+ * that of the probe ends its episode, and the next flight has a probe, too. */
+Test(tcp_recovery, probe_that_left_late_ends_with_its_acknowledgement_rfc8985_7_4)
+{
+	flight(10); /* the window is full */
+	p.busy = true;
+	sc_send(&p, 1, 1460);
+	WAIT(2 * MS);
+	IN(". 1:1 ack 1461");
+	NONE();
+	p.busy = false;
+	sc_poll(&p);
+	OUT(". 14601:16061");
+	cr_assert_eq(sc_count(&p, TCP_TLP), 1);
+	IN(". 1:1 ack 16061");
+	flight(2);
+	WAIT(3 * MS);
+	OUT(". 17521:18981");
+	cr_assert_eq(sc_count(&p, TCP_TLP), 2);
+}
+
 Test(tcp_recovery, one_probe_per_flight_rfc8985_7_2)
 {
 	flight(2);

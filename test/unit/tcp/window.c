@@ -567,6 +567,35 @@ Test(tcp_window, window_that_opens_by_a_little_is_still_closed_rfc6429)
 	cr_assert_eq(sc_count(&p, TCP_ZERO_WINDOW_END), 1);
 }
 
+/* The peer opens its closed window by a segment shortly before each probe. Its segments are plain
+ * acknowledgements, and yet the time between them counts. */
+Test(tcp_window, window_that_opens_before_each_probe_was_closed_rfc6429)
+{
+	uint64_t t0;
+
+	p.cfg.zero_window_ns = 30000 * MS;
+	p.cfg.rto_min_ns = 2000 * MS;
+	establish();
+	IN(". 1:1 ack 1 win 0");
+	sc_send(&p, 40, 1460);
+	NONE();
+	t0 = p.now;
+	for (unsigned acked = 1; acked < 1 + 40 * 1460; acked += 1460) {
+		char text[64];
+
+		WAIT(1900 * MS);
+		if (p.closed)
+			break;
+		snprintf(text, sizeof(text), ". 1:1 ack %u win 12", acked);
+		IN(text);
+		p.seen = p.nout;
+		snprintf(text, sizeof(text), ". 1:1 ack %u win 0", acked + 1460);
+		IN(text);
+	}
+	cr_assert_leq(p.now - t0, 34000 * MS);
+	cr_assert_eq(sc_count(&p, TCP_ZERO_WINDOW_END), 1);
+}
+
 Test(tcp_window, slow_reader_that_makes_progress_is_kept_rfc6429)
 {
 	p.cfg.zero_window_ns = 30000 * MS;
