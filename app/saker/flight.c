@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The commands that show the last events of connections: why one retransmitted, and why one failed.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "saker.h"
+#include "values.h"
 
 #define FAILED_MOST 64 /* of one transport stage */
 #define MS          1000000u
 
 struct flight_find {
-	unsigned long qpn;
+	uint32_t qpn;
 	struct eng_flight *out;
 	bool found;
 };
@@ -22,7 +22,7 @@ flight_find(void *arg, const char *machine, struct eng *e)
 {
 	struct flight_find *f = arg;
 
-	f->found = f->found || eng_events(e, (uint32_t)f->qpn, f->out) == 1;
+	f->found = f->found || eng_events(e, f->qpn, f->out) == 1;
 }
 
 static void
@@ -57,16 +57,13 @@ int
 show_events(void *app, const char *arg, struct cmd_out *out)
 {
 	struct flight_find f = {.out = calloc(1, sizeof(*f.out))};
-	char *end;
 	int rc = 0;
 
-	/* The base follows from the number, as in show_qps(): saker prints QPNs as 0x1a2b3c. */
-	f.qpn = strtoul(arg, &end, 0);
 	if (f.out == NULL)
 		return cmd_refuse(out, "memory is exhausted");
 	if (!run_running())
 		rc = cmd_refuse(out, "the loops are stopped; enter 'start' first");
-	else if (isdigit((unsigned char)arg[0]) && *end == '\0' && f.qpn <= UINT32_MAX)
+	else if (value_number(arg, &f.qpn))
 		gateway_each(app, flight_find, &f);
 	if (rc == 0 && !f.found)
 		rc = cmd_refuse(out, "there is no connected QP '%s'", arg);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands that show the state of the engines. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,7 @@ show_alloc(size_t n, size_t size, struct cmd_out *out)
 struct show_qps {
 	struct cmd_out *out;
 	bool all, found;
-	unsigned long qpn;
+	uint32_t qpn;
 };
 
 static void
@@ -209,10 +208,8 @@ int
 show_qps(void *app, const char *arg, struct cmd_out *out)
 {
 	struct show_qps s = {.out = out, .all = strcmp(arg, "all") == 0};
-	char *end;
 
-	s.qpn = strtoul(arg, &end, 0);
-	if (!s.all && (!isdigit((unsigned char)arg[0]) || *end != '\0'))
+	if (!s.all && !value_number(arg, &s.qpn))
 		return cmd_refuse(out, "'%s' is neither 'all' nor a QPN", arg);
 	cmd_list(out, "qps");
 	gateway_each(app, show_engine_qps, &s);
@@ -227,7 +224,7 @@ show_qps(void *app, const char *arg, struct cmd_out *out)
 struct show_clients {
 	struct cmd_out *out;
 	bool all, found;
-	unsigned long client;
+	uint32_t client;
 };
 
 static void
@@ -288,10 +285,8 @@ int
 show_clients(void *app, const char *arg, struct cmd_out *out)
 {
 	struct show_clients s = {.out = out, .all = strcmp(arg, "all") == 0};
-	char *end;
 
-	s.client = strtoul(arg, &end, 10);
-	if (!s.all && (!isdigit((unsigned char)arg[0]) || *end != '\0'))
+	if (!s.all && !value_number(arg, &s.client))
 		return cmd_refuse(out, "'%s' is neither 'all' nor the number of a client", arg);
 	cmd_list(out, "clients");
 	gateway_each(app, show_engine_clients, &s);

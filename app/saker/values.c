@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../lib/falcon/rue.h"
@@ -13,7 +14,8 @@
 #include "../../lib/wire/falcon.h"
 #include "../../lib/wire/wire.h"
 
-#define REFUSE(...) settings_refuse(why, __VA_ARGS__)
+#define NUMBER_DIGITS 15 /* most digits of a number: they fit into 64 bits */
+#define REFUSE(...)   settings_refuse(why, __VA_ARGS__)
 
 const struct conf_word value_idle_words[] = {
 	{"poll", ENG_IDLE_POLL}, {"yield", ENG_IDLE_YIELD}, {"sleep", ENG_IDLE_SLEEP}, {NULL, 0}};
@@ -37,6 +39,23 @@ settings_refuse(char why[WHY_LEN], const char *fmt, ...)
 	vsnprintf(why, WHY_LEN, fmt, ap);
 	va_end(ap);
 	return -EINVAL;
+}
+
+bool
+value_number(const char *text, uint32_t *out)
+{
+	bool hex = text[0] == '0' && (text[1] | 32) == 'x';
+	const char *digits = hex ? text + 2 : text;
+	size_t n = strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789");
+	uint64_t v;
+
+	if (n == 0 || n > NUMBER_DIGITS || digits[n] != '\0')
+		return false;
+	v = strtoull(digits, NULL, hex ? 16 : 10);
+	if (v > UINT32_MAX)
+		return false;
+	*out = (uint32_t)v;
+	return true;
 }
 
 /* Parses a number without or with a unit, from min to max. */

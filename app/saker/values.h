@@ -4,6 +4,7 @@
 #ifndef APP_SAKER_VALUES_H
 #define APP_SAKER_VALUES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +56,9 @@ enum kind {
  * `why` ("is not a number within 1..9"). */
 int value_parse(
 	enum kind kind, uint64_t min, uint64_t max, const char *text, void *at, char why[WHY_LEN]);
+/* Parses the number of an object in the argument of a command or in a name: digits, decimal or
+ * hexadecimal (0x), and nothing else. Returns false when `text` is no such number. */
+bool value_number(const char *text, uint32_t *out);
 /* Writes to `buf` the text from which value_parse() makes the value at `at`. */
 void value_format(enum kind kind, const void *at, char *buf, size_t len);
 

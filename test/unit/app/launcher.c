@@ -268,6 +268,23 @@ Test(app_launcher, a_capture_without_a_callback_is_refused, .timeout = 120)
 	saker_ends();
 }
 
+/* ---- Numbers of objects ---- */
+
+Test(app_launcher, the_number_of_an_object_is_digits_alone_sakerctl_8, .timeout = 120)
+{
+	static const char *const wrong[] = {"1k", "-1", "+1", "1x", "0x", "4294967296"};
+
+	saker_begins_with("[saker]\nlog = warning\n");
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		cr_assert_eq(command("is neither 'all' nor a QPN", "show qp %s", wrong[i]), 1);
+		cr_assert_eq(command("nor the number of a client", "show client %s", wrong[i]), 1);
+		cr_assert_eq(command("there is no connected QP", "show events %s", wrong[i]), 1);
+	}
+	cr_assert_eq(command("there is no QP '0xff'", "show qp 0xff"), 1);
+	cr_assert_eq(command("there is no client '77'", "show client 77"), 1);
+	saker_ends();
+}
+
 /* ---- Reloads of machines ---- */
 
 static unsigned deleted; /* atomic: calls of gw_vm_del() */
