@@ -243,19 +243,16 @@ static int
 capture_parse(const struct app *a, const char *arg, char path[FILE_LEN], struct cmd_out *out)
 {
 	size_t n = strcspn(arg, " ");
-	unsigned long port = 0;
-	char *end;
+	int port;
 
 	if (arg[0] != '/' || n >= FILE_LEN)
 		return cmd_refuse(out,
 			"the path of the file begins with /, and has at most %d bytes",
 			FILE_LEN - 1);
 	snprintf(path, FILE_LEN, "%.*s", (int)n, arg);
-	if (arg[n] != '\0') {
-		port = strtoul(arg + n + 1, &end, 10);
-		if (*end != '\0' || arg[n + 1] < '0' || arg[n + 1] > '9' || port >= a->s.eng.nports)
-			return cmd_refuse(out, "there is no port '%.60s'", arg + n + 1);
-	}
+	port = arg[n] == '\0' ? 0 : ports_index(&a->s.eng, arg + n + 1);
+	if (port < 0)
+		return cmd_refuse(out, "there is no port '%.60s'", arg + n + 1);
 	cap.index = (unsigned)port;
 	cap.port = a->s.eng.ports[port].port_id;
 	return 0;
@@ -279,7 +276,7 @@ capture_start(void *app, const char *arg, struct cmd_out *out)
 		return rc;
 	eng_port_look(a->e, cap.index, &v);
 	if (v.removed)
-		return cmd_refuse(out, "the device of port %u was removed", cap.index);
+		return cmd_refuse(out, "the device of port %u was removed", ports_label(cap.index));
 	rc = capture_open(path, a->s.eng.ports[cap.index].mtu, out);
 	cap.written = cap.lost = cap.bytes = 0;
 	cap.stop = false;
@@ -298,10 +295,10 @@ capture_start(void *app, const char *arg, struct cmd_out *out)
 	if (rc < 0) {
 		capture_end(a);
 		unlink(path);
-		return cmd_refuse(out, "the frames of port %u cannot be captured: %s", cap.index,
-			strerror(-rc));
+		return cmd_refuse(out, "the frames of port %u cannot be captured: %s",
+			ports_label(cap.index), strerror(-rc));
 	}
-	return cmd_say(out, "Capturing the frames of port %u to %s.", cap.index, path);
+	return cmd_say(out, "Capturing the frames of port %u to %s.", ports_label(cap.index), path);
 }
 
 void
@@ -335,7 +332,7 @@ capture_look(struct app *a)
 	sk_log(SK_LOG_WARNING,
 		"the capture ended, because the device of port %u was removed: %" PRIu64
 		" frames written, %" PRIu64 " lost",
-		cap.index, cap.written, cap.lost);
+		ports_label(cap.index), cap.written, cap.lost);
 }
 
 int

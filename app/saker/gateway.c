@@ -22,6 +22,9 @@ static struct {
 	struct gw *g;
 	pthread_t thread;
 	bool tending, stop; /* stop: atomic */
+	bool plugged;       /* the gateway has an uplink */
+	unsigned index;     /* of the port in eng_config.ports that is the uplink's */
+	uint16_t uplink;    /* its DPDK port */
 	/* NULL, or the settings that have machines which wait until others have left. */
 	struct settings *later;
 } state;
@@ -99,6 +102,9 @@ gateway_plug(struct app *a, char why[WHY_LEN])
 				a->s.gateway.uplink);
 		if (saker_gateway_create(a, id, c->ports[port].mtu, why) < 0)
 			return -EINVAL;
+		state.plugged = true;
+		state.index = (unsigned)port;
+		state.uplink = id;
 		c->ports[port].port_id = gw_host_port(state.g, mac);
 	}
 	gw_hook(state.g, c);
@@ -396,9 +402,11 @@ gateway_present(struct cmd_out *out)
 }
 
 int
-gateway_attach(uint16_t *port, char why[WHY_LEN])
+gateway_attach(unsigned index, char why[WHY_LEN])
 {
-	return state.g == NULL ? -ENOENT : gw_uplink_attach(state.g, port, why, WHY_LEN);
+	if (!state.plugged || index != state.index)
+		return -ENOENT;
+	return gw_uplink_attach(state.g, &state.uplink, why, WHY_LEN);
 }
 
 int

@@ -320,7 +320,7 @@ write_ports(const struct metrics *all)
 		metric(all, v->name, "counter", v->help);
 		for (unsigned i = 0; i < cfg->nports; i++)
 			fprintf(all->to, "saker_%s_total{port=\"%u\",device=\"%s\"} %" PRIu64 "\n",
-				v->name, i, label(device[i], text),
+				v->name, ports_label(i), label(device[i], text),
 				*(const uint64_t *)((const char *)&stats[i] + v->at));
 	}
 	metric(all, "port_link_up", "gauge", "1 if the port has a link");
@@ -328,8 +328,8 @@ write_ports(const struct metrics *all)
 		struct rte_eth_link link = {0};
 
 		rte_eth_link_get_nowait(cfg->ports[i].port_id, &link);
-		fprintf(all->to, "saker_port_link_up{port=\"%u\",device=\"%s\"} %u\n", i,
-			label(device[i], text), link.link_status);
+		fprintf(all->to, "saker_port_link_up{port=\"%u\",device=\"%s\"} %u\n",
+			ports_label(i), label(device[i], text), link.link_status);
 	}
 }
 

@@ -4,15 +4,14 @@
  * the engine's configuration. If no port is configured, the engine uses all ports that EAL found,
  * with DPDK's numbers.
  */
-#include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ethdev.h>
 
 #include "../../lib/wire/wire.h"
 #include "saker.h"
+#include "values.h"
 
 /* The user's names of the ports, as ports_resolve() has found them. */
 static struct names {
@@ -25,13 +24,11 @@ static int
 device_find(const char *text)
 {
 	uint16_t id;
-	char *end;
-	unsigned long n;
+	uint32_t n;
 
 	if (rte_eth_dev_get_port_by_name(text, &id) == 0)
 		return id;
-	n = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)text[0]) || *end != '\0' || n >= RTE_MAX_ETHPORTS ||
+	if (!value_number(text, &n) || n >= RTE_MAX_ETHPORTS ||
 		!rte_eth_dev_is_valid_port((uint16_t)n))
 		return -1;
 	return (int)n;
@@ -129,18 +126,22 @@ ports_found(struct settings *s, struct names *names, char why[WHY_LEN])
 	return 0;
 }
 
-/* Returns the engine's index of a port by the user's name for it, or -1. */
-static int
-port_index(const struct eng_config *c, const struct names *names, const char *text)
+int
+ports_index(const struct eng_config *c, const char *text)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
+	uint32_t n = 0;
+	bool number = value_number(text, &n);
 
 	for (unsigned i = 0; i < c->nports; i++)
-		if (strcmp(names->device[i], text) == 0 ||
-			(isdigit((unsigned char)text[0]) && *end == '\0' && names->label[i] == n))
+		if (strcmp(found.device[i], text) == 0 || (number && found.label[i] == n))
 			return (int)i;
 	return -1;
+}
+
+unsigned
+ports_label(unsigned index)
+{
+	return found.label[index];
 }
 
 int
@@ -162,7 +163,7 @@ ports_addresses(struct settings *s, char why[WHY_LEN])
 
 		if (!f->present)
 			continue;
-		port = port_index(c, &found, f->port);
+		port = ports_index(c, f->port);
 		if (port < 0) {
 			device_list(list, sizeof(list));
 			settings_refuse(why, "address %s: there is no port '%s'; EAL found %s",

@@ -60,6 +60,11 @@ void change_on_signal(struct app *a);
 int ports_resolve(struct settings *s, char why[WHY_LEN]);
 /* Translates addresses and routes again, for the ports that ports_resolve() has found. */
 int ports_addresses(struct settings *s, char why[WHY_LEN]);
+/* Returns the index in eng_config.ports of a port by the user's name for it, the N of [port N] or
+ * the name of its device, or -1. */
+int ports_index(const struct eng_config *c, const char *text);
+/* Returns the N of [port N] of a port by its index, which no command changes. */
+unsigned ports_label(unsigned index);
 
 /* ---- run.c ---- */
 /* Runs the loops on this lcore and the others until run_quit() is called. Returns 0, or -errno with
@@ -147,9 +152,11 @@ void gateway_change(struct app *a, const struct settings *next, struct cmd_out *
 /* Adds the machines that waited for the end of others. Call this once a second, and not while
  * another thread executes a command. */
 void gateway_look(struct app *a);
-/* Takes the removed device of the uplink into use again. *port is its DPDK port, and may be another
- * one afterwards. Returns 0, or -errno with a sentence: -ENOENT when *port is not the uplink's. */
-int gateway_attach(uint16_t *port, char why[WHY_LEN]);
+/* Takes the removed device of the uplink into use again. `index` is that of a port in
+ * eng_config.ports. Returns 0, or -errno with a sentence: -ENOENT when the port is not the
+ * uplink's.
+ */
+int gateway_attach(unsigned index, char why[WHY_LEN]);
 /* Commands. */
 int gateway_show(void *app, const char *arg, struct cmd_out *out);
 int gateway_add(void *app, const char *arg, struct cmd_out *out);

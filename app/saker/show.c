@@ -428,7 +428,7 @@ show_neighbor(struct cmd_out *out, unsigned transport, const struct net_neighbor
 	rte_ether_format_addr(text, sizeof(text), (const struct rte_ether_addr *)v->mac);
 	cmd_text(out, "mac", "%s", text);
 	cmd_text(out, "state", "%s", v->state);
-	cmd_number(out, "port", v->port);
+	cmd_number(out, "port", ports_label(v->port));
 	if (v->vlan != ETH_NO_VLAN)
 		cmd_number(out, "vlan", v->vlan);
 	cmd_number(out, "transport", transport);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands for ports, and the statistics at the end of the run. */
-#include <ctype.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ethdev.h>
@@ -11,28 +9,27 @@
 
 #define WIDTH 76
 
-/* Calls `each` for the ports that `arg` selects: all, or a number. */
+/* Calls `each` for the ports that `arg` selects: all, or one, as ports_index() finds it. */
 static int
 each_port(struct app *a, const char *arg, struct cmd_out *out,
 	void (*each)(const struct app *a, unsigned index, struct cmd_out *out))
 {
-	bool all = strcmp(arg, "all") == 0, found = all;
-	char *end;
-	unsigned long n = strtoul(arg, &end, 10);
-	bool number = isdigit((unsigned char)arg[0]) && *end == '\0';
+	bool all = strcmp(arg, "all") == 0;
+	int one = all ? -1 : ports_index(&a->s.eng, arg);
 
+	if (!all && one < 0)
+		return cmd_refuse(out, "there is no port '%s'", arg);
 	cmd_list(out, "ports");
 	for (unsigned i = 0; i < a->s.eng.nports; i++) {
-		if (!all && (!number || a->s.eng.ports[i].port_id != n))
+		if (!all && i != (unsigned)one)
 			continue;
 		cmd_record(out, NULL);
-		cmd_number(out, "port", a->s.eng.ports[i].port_id);
+		cmd_number(out, "port", ports_label(i));
 		each(a, i, out);
 		cmd_end(out);
-		found = true;
 	}
 	cmd_end(out);
-	return found ? 0 : cmd_refuse(out, "there is no port '%s'", arg);
+	return 0;
 }
 
 static void
@@ -128,34 +125,35 @@ info_queues(const struct app *a, unsigned index, struct cmd_out *out)
 	cmd_number(out, "tso_bytes", v.tso);
 }
 
+static int
+attach_own(struct app *a, unsigned index, char why[WHY_LEN])
+{
+	struct eng_port_view v;
+	int rc = eng_port_attach(a->e, index, why, WHY_LEN);
+
+	if (rc < 0)
+		return rc;
+	eng_port_look(a->e, index, &v);
+	a->s.eng.ports[index].port_id = v.id;
+	return 0;
+}
+
 /* Takes the removed device of a port into use again. */
 int
 port_attach(void *app, const char *arg, struct cmd_out *out)
 {
 	struct app *a = app;
-	struct eng_port_view v;
-	char why[WHY_LEN], *end;
-	unsigned long n = strtoul(arg, &end, 10);
-	uint16_t uplink = (uint16_t)n;
-	int rc;
+	int port = ports_index(&a->s.eng, arg), rc;
+	char why[WHY_LEN];
 
-	if (!isdigit((unsigned char)arg[0]) || *end != '\0' || n > UINT16_MAX)
+	if (port < 0)
 		return cmd_refuse(out, "there is no port '%s'", arg);
-	rc = gateway_attach(&uplink, why);
-	if (rc == 0)
-		return cmd_say(out, "Port %u is in use again.", uplink);
-	if (rc != -ENOENT)
+	rc = gateway_attach((unsigned)port, why);
+	if (rc == -ENOENT)
+		rc = attach_own(a, (unsigned)port, why);
+	if (rc < 0)
 		return cmd_refuse(out, "%s", why);
-	for (unsigned i = 0; i < a->s.eng.nports; i++) {
-		if (a->s.eng.ports[i].port_id != n)
-			continue;
-		if (eng_port_attach(a->e, i, why, sizeof(why)) < 0)
-			return cmd_refuse(out, "%s", why);
-		eng_port_look(a->e, i, &v);
-		a->s.eng.ports[i].port_id = v.id;
-		return cmd_say(out, "Port %u is in use again.", v.id);
-	}
-	return cmd_refuse(out, "there is no port '%s'", arg);
+	return cmd_say(out, "Port %u is in use again.", ports_label((unsigned)port));
 }
 
 static void
@@ -220,14 +218,14 @@ stats_rule(char c, const char *title)
 }
 
 static void
-final_port(uint16_t id)
+final_port(uint16_t id, unsigned label)
 {
 	struct rte_eth_stats st;
 	char title[48];
 
 	if (rte_eth_stats_get(id, &st) != 0)
 		return;
-	snprintf(title, sizeof(title), "Forward statistics for port %u", id);
+	snprintf(title, sizeof(title), "Forward statistics for port %u", label);
 	stats_rule('-', title);
 	printf("  RX-packets: %-14" PRIu64 " RX-dropped: %-14" PRIu64 " RX-total: %" PRIu64 "\n",
 		st.ipackets, st.imissed + st.rx_nombuf, st.ipackets + st.imissed + st.rx_nombuf);
@@ -245,7 +243,7 @@ stats_final(struct app *a)
 
 	printf("\n");
 	for (unsigned i = 0; i < a->s.eng.nports; i++)
-		final_port(a->s.eng.ports[i].port_id);
+		final_port(a->s.eng.ports[i].port_id, ports_label(i));
 	eng_totals(a->e, &t);
 	stats_rule('+', "Accumulated RDMA statistics");
 	printf("  Messages-in: %-13" PRIu64 " Bytes-in: %" PRIu64 "\n", t.msgs_in, t.bytes_in);

@@ -231,7 +231,8 @@ neighbors(struct eng *e, const char *params, struct rte_tel_data *d)
 		rte_ether_format_addr(text, sizeof(text), (const struct rte_ether_addr *)v[i].mac);
 		rte_tel_data_add_dict_string(sub, "mac", text);
 		rte_tel_data_add_dict_string(sub, "state", v[i].state);
-		rte_tel_data_add_dict_u64(sub, "port", v[i].port);
+		/* DPDK's number, as in /saker/ports and in telemetry of ethdev */
+		rte_tel_data_add_dict_u64(sub, "port", e->ports[v[i].port].dev.id);
 		if (v[i].vlan != ETH_NO_VLAN)
 			rte_tel_data_add_dict_u64(sub, "vlan", v[i].vlan);
 	}

@@ -49,7 +49,7 @@ saker_runs(const char *text)
 	char *argv[] = {"saker", "--no-huge", "--no-shconf", "--no-pci", "-m", "128", "-l", "0",
 		"--no-telemetry", "--vdev", "net_null0,no-rx=1", "--", "--config", config,
 		"--socket", sock, "--idle", "yield", "--total-num-mbufs", "2048", "--address",
-		"0=10.0.0.1/24", NULL};
+		"net_null0=10.0.0.1/24", NULL};
 	FILE *f = fopen(config, "we");
 
 	cr_assert_not_null(f);
@@ -268,7 +268,51 @@ Test(app_launcher, a_capture_without_a_callback_is_refused, .timeout = 120)
 	saker_ends();
 }
 
-/* ---- Numbers of objects ---- */
+/* ---- Names of ports ---- */
+
+static void
+answers_to(const char *port)
+{
+	cr_assert_eq(command("10.0.0.1/24", "show port info %s", port), 0);
+	cr_assert_eq(command("rx packets", "show port stats %s", port), 0);
+	cr_assert_eq(command("cleared", "clear port stats %s", port), 0);
+	cr_assert_eq(command("was not removed", "port attach %s", port), 1);
+	cr_assert_eq(
+		command("Capturing the frames of port 5 ", "capture start %s %s", frames, port), 0);
+	cr_assert_eq(command("written", "capture stop"), 0);
+	unlink(frames);
+}
+
+static void
+is_no_port(const char *port)
+{
+	char refusal[64];
+
+	snprintf(refusal, sizeof(refusal), "there is no port '%s'", port);
+	cr_assert_eq(command(refusal, "show port info %s", port), 1);
+	cr_assert_eq(command(refusal, "show port stats %s", port), 1);
+	cr_assert_eq(command(refusal, "clear port stats %s", port), 1);
+	cr_assert_eq(command(refusal, "port attach %s", port), 1);
+	cr_assert_eq(command(refusal, "capture start %s %s", frames, port), 1);
+}
+
+/* DPDK's number of the device is 0, and so is the engine's index of the port. */
+Test(app_launcher, a_command_names_a_port_as_the_configuration_does_sakerctl_8, .timeout = 120)
+{
+	static const char *const other[] = {"0", "5x", "5k", "-5", "+5", "0x", "4294967301", "net"};
+
+	saker_begins_with("[saker]\nlog = warning\n[port 5]\ndevice = net_null0\n");
+	answers_to("5");
+	answers_to("0x5");
+	answers_to("net_null0");
+	cr_assert_eq(command("Capturing the frames of port 5 ", "capture start %s", frames), 0);
+	cr_assert_eq(command("written", "capture stop"), 0);
+	unlink(frames);
+	cr_assert_eq(command("port        5", "show port stats all"), 0);
+	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++)
+		is_no_port(other[i]);
+	saker_ends();
+}
 
 Test(app_launcher, the_number_of_an_object_is_digits_alone_sakerctl_8, .timeout = 120)
 {
