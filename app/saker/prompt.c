@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The prompt, and files of commands. The table of commands becomes librte_cmdline's parser. */
+/* The prompt, for which the table of commands becomes librte_cmdline's parser, and files of
+ * commands. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -154,26 +155,45 @@ commands_make(const struct cmd_table *table)
 	return good;
 }
 
+/* Reads a line without its end, as getline() does. Returns false at the end of the file. */
+static bool
+prompt_line(FILE *f, char **line, size_t *room)
+{
+	if (getline(line, room, f) < 0)
+		return false;
+	(*line)[strcspn(*line, "\r\n")] = '\0';
+	return true;
+}
+
+/* Returns whether the line is neither empty nor a comment. */
+static bool
+prompt_line_counts(const char *line)
+{
+	char first = line[strspn(line, " \t")];
+
+	return first != '\0' && first != '#';
+}
+
 /* Checks that each line of a file is a command, a comment or empty. */
 static int
 check_lines(FILE *f, const struct cmd_table *table, const char *path, char why[WHY_LEN])
 {
 	struct cmd_out *out = cmd_out_new();
-	char line[CMD_LINE];
+	char *line = NULL, copy[CMD_LINE];
 	const char *arg;
-	unsigned number = 0;
+	size_t room = 0;
 	int rc = out != NULL ? 0 : settings_refuse(why, "memory is exhausted");
 
-	while (rc == 0 && fgets(line, sizeof(line), f) != NULL) {
-		char first = line[strspn(line, " \t\r\n")];
-
-		number++;
-		if (strlen(line) == sizeof(line) - 1)
+	for (unsigned number = 1; rc == 0 && prompt_line(f, &line, &room); number++) {
+		if (!prompt_line_counts(line))
+			continue;
+		if (snprintf(copy, sizeof(copy), "%s", line) >= (int)sizeof(copy))
 			rc = settings_refuse(why, "%s:%u: the line is longer than %d bytes", path,
-				number, CMD_LINE - 2);
-		else if (first != '\0' && first != '#' && cmd_find(table, line, &arg, out) == NULL)
+				number, CMD_LINE - 1);
+		else if (cmd_find(table, copy, &arg, out) == NULL)
 			rc = settings_refuse(why, "%s:%u: %s", path, number, cmd_refusal(out));
 	}
+	free(line);
 	cmd_out_free(out);
 	return rc;
 }
@@ -199,27 +219,43 @@ prompt_file_check(const struct cmd_table *table, const char *path, char why[WHY_
 	return rc;
 }
 
-int
-prompt_file(const struct cmd_table *table, const char *path)
+static void
+prompt_line_run(const struct cmd_table *table, const char *line)
 {
-	struct cmdline *cl;
+	struct cmd_out *out = cmd_out_new();
 
-	cl = commands_make(table) ? cmdline_file_new(prompt.ctx, "", path) : NULL;
-	if (cl == NULL) {
-		fprintf(stderr, "saker: the command file %s cannot be read\n", path);
-		return -EINVAL;
-	}
-	cmdline_interact(cl);
-	cmdline_free(cl);
+	if (out == NULL)
+		return;
+	cmd_run(table, line, out);
+	prompt_print(out);
+	cmd_out_free(out);
+}
+
+/* librte_cmdline would cut off what follows the first 512 bytes of a line. */
+int
+prompt_file(const struct cmd_table *table, const char *path, char why[WHY_LEN])
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0;
+
+	if (f == NULL)
+		return settings_refuse(
+			why, "the command file %s cannot be read: %s", path, strerror(errno));
+	while (prompt_line(f, &line, &room))
+		if (prompt_line_counts(line))
+			prompt_line_run(table, line);
+	free(line);
+	fclose(f);
 	return 0;
 }
 
-bool
-prompt_open(const struct cmd_table *table)
+int
+prompt_open(const struct cmd_table *table, char why[WHY_LEN])
 {
 	if (commands_make(table))
 		prompt.cl = cmdline_stdin_new(prompt.ctx, "saker> ");
-	return prompt.cl != NULL;
+	return prompt.cl != NULL ? 0 : settings_refuse(why, "the prompt cannot be opened");
 }
 
 bool

@@ -33,6 +33,9 @@ static struct {
 	bool reload;  /* atomic */
 	sem_t go;     /* wakes the main lcore while the loops are stopped */
 	int wake[2];  /* pipe: wakes the control thread, also from a signal handler */
+	/* Of the control thread: 0, or -errno with the sentence with which run_loops() fails. */
+	int rc;
+	char why[WHY_LEN];
 	unsigned lcore[ENG_MAX_LCORES];
 	struct worker worker[ENG_MAX_LCORES];
 } state;
@@ -184,6 +187,20 @@ control_turn(struct app *a, bool *input, uint64_t *due)
 	}
 }
 
+/* Executes the file of commands, and opens the prompt. */
+static int
+input_begin(struct app *a, char why[WHY_LEN])
+{
+	const struct cmd_table *table = commands_table(a);
+	int rc = 0;
+
+	if (a->s.cmdline_file[0] != '\0')
+		rc = prompt_file(table, a->s.cmdline_file, why);
+	if (rc == 0 && a->s.interactive)
+		rc = prompt_open(table, why);
+	return rc;
+}
+
 static void *
 control_main(void *arg)
 {
@@ -194,9 +211,8 @@ control_main(void *arg)
 	while (!run_running() && !__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
 		usleep(1000);
 	notify_manager("READY=1\nSTATUS=Running");
-	if (a->s.cmdline_file[0] != '\0' && prompt_file(commands_table(a), a->s.cmdline_file) < 0)
-		run_quit();
-	if (input && !prompt_open(commands_table(a))) {
+	state.rc = input_begin(a, state.why);
+	if (state.rc < 0) {
 		input = false;
 		run_quit();
 	}
@@ -263,5 +279,6 @@ run_loops(struct app *a, char why[WHY_LEN])
 	}
 	notify_manager("STOPPING=1");
 	pthread_join(control, NULL);
-	return 0;
+	snprintf(why, WHY_LEN, "%s", state.why);
+	return state.rc;
 }

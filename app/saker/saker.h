@@ -82,10 +82,11 @@ bool run_running(void);
 /* Checks that a file of commands can be read and, if it is a regular file, that each line is a
  * command, a comment (#) or empty. Returns 0, or -EINVAL with one sentence in `why`. */
 int prompt_file_check(const struct cmd_table *table, const char *path, char why[WHY_LEN]);
-/* Executes the commands in a file. Returns 0, or -EINVAL after printing a sentence. */
-int prompt_file(const struct cmd_table *table, const char *path);
-/* Opens the prompt on standard input. Returns false if this fails. */
-bool prompt_open(const struct cmd_table *table);
+/* The next two functions return 0, or -EINVAL with one sentence in `why`. */
+/* Executes the commands in a file. */
+int prompt_file(const struct cmd_table *table, const char *path, char why[WHY_LEN]);
+/* Opens the prompt on standard input. */
+int prompt_open(const struct cmd_table *table, char why[WHY_LEN]);
 /* Reads standard input and executes complete lines. Returns false at the end of input. */
 bool prompt_read(void);
 void prompt_close(void);

@@ -163,6 +163,9 @@ starts_not few-mbufs "total-num-mbufs 100 gives a stage fewer than 256 mbufs" \
     --total-num-mbufs 100
 starts_not no-command-file "the command file /nonexistent cannot be read: No such file or \
 directory" --cmdline-file /nonexistent
+python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('$work/commands.sock')"
+starts_not late-command-file "the command file $work/commands.sock cannot be read: No such device \
+or address" --cmdline-file "$work/commands.sock"
 printf '[gateway]\nenabled = yes\nuplink = foo\n' >"$work/uplink.ini"
 starts_not no-uplink "[gateway] uplink = foo is not a port of this saker" \
     --config "$work/uplink.ini"

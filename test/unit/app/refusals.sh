@@ -26,6 +26,12 @@ ini() {
 	echo "$work/ini"
 }
 
+# long_line N: writes a file of commands whose first line has N bytes and ends with bogus=1.
+long_line() {
+	line="set saker $(printf 'log=info %.0s' $(seq 111))"
+	printf "%-$(($1 - 7))sbogus=1\\nquit\\n" "$line" >"$work/commands"
+}
+
 # shellcheck disable=SC2086
 {
 	refused "option '--bogus' is unknown" $eal -- --bogus
@@ -43,6 +49,14 @@ ini() {
 	refused "the command file /nonexistent cannot be read: No such file or directory" \
 		$eal -- --cmdline-file /nonexistent
 	refused "the command file /tmp cannot be read: Is a directory" $eal -- --cmdline-file /tmp
+	# Its kind does not permit to read it before the start.
+	python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('$work/socket')"
+	refused "the command file $work/socket cannot be read: No such device or address" \
+		$eal -- --cmdline-file "$work/socket" --socket "$work/s" --idle yield \
+		--total-num-mbufs 2048 --address 0=10.0.0.1/24
+	long_line 1024
+	refused "$work/commands:1: the line is longer than 1023 bytes" \
+		$eal -- --cmdline-file "$work/commands"
 	for line in "show nonsense" "sho qp all" "show qp" "show qp all now" "vm"; do
 		printf '# a comment\n\n  show loops\nshow vms\n%s\nquit\n' "$line" >"$work/commands"
 		case $line in
@@ -87,6 +101,16 @@ which no host has" $eal -- --config "$(ini "$gateway" '[vm 1]' 'name = a' 'path 
 # shellcheck disable=SC2086
 refused "$work/ini:2: the line 'psp gcm256' is neither [section] nor key = value" $eal -- --check \
 	--config "$(ini '[falcon]' 'psp gcm256')"
+
+# The last word of the longest line counts, too.
+long_line 1023
+# shellcheck disable=SC2086
+"$saker" $eal -- --socket "$work/s" --idle yield --total-num-mbufs 2048 \
+	--cmdline-file "$work/commands" >"$work/out" 2>"$work/err"
+grep -qF "[saker] has no key 'bogus'." "$work/out" || {
+	echo "not ok: a line of 1023 bytes gave $(head -n 1 "$work/out")"
+	failed=1
+}
 
 # saker starts, executes a file of commands, and ends at `quit`.
 cat >"$work/commands" <<END
