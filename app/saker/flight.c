@@ -28,10 +28,8 @@ flight_find(void *arg, const char *machine, struct eng *e)
 static void
 flight_ends(const struct tcp_tuple *t, struct cmd_out *out)
 {
-	char text[SK_ADDR_STRLEN];
-
-	cmd_text(out, "local", "%s:%u", sk_addr_str(&t->laddr, text), t->lport);
-	cmd_text(out, "remote", "%s:%u", sk_addr_str(&t->raddr, text), t->rport);
+	show_end(out, "local", &t->laddr, t->lport);
+	show_end(out, "remote", &t->raddr, t->rport);
 }
 
 static void

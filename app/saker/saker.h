@@ -101,6 +101,8 @@ int show_neighbors(void *app, const char *arg, struct cmd_out *out);
 int show_loops(void *app, const char *arg, struct cmd_out *out);
 int show_config(void *app, const char *arg, struct cmd_out *out);
 int clear_counters(void *app, const char *arg, struct cmd_out *out);
+/* Adds an end of a connection: "10.0.0.1:7000" or "[fd00::1]:7000". */
+void show_end(struct cmd_out *out, const char *key, const struct sk_addr *addr, uint16_t port);
 /* Frees the values that clear_counters() has kept. */
 void clear_free(struct app *a);
 

@@ -40,7 +40,7 @@ struct show_qps {
 	uint32_t qpn;
 };
 
-static void
+void
 show_end(struct cmd_out *out, const char *key, const struct sk_addr *addr, uint16_t port)
 {
 	char text[SK_ADDR_STRLEN];

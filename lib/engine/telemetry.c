@@ -155,7 +155,8 @@ add_addr(struct rte_tel_data *d, const char *name, const struct sk_addr *a, uint
 {
 	char addr[SK_ADDR_STRLEN], text[SK_ADDR_STRLEN + 8];
 
-	snprintf(text, sizeof(text), "%s.%u", sk_addr_str(a, addr), port);
+	snprintf(text, sizeof(text), sk_addr_is_v4(a) ? "%s:%u" : "[%s]:%u", sk_addr_str(a, addr),
+		port);
 	rte_tel_data_add_dict_string(d, name, text);
 }
 
