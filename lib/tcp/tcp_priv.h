@@ -4,7 +4,8 @@
  *
  *	input.c   processes a segment  ->  ack.c (its acknowledgement), reasm.c (its payload)
  *	ack.c     frees records        ->  sack.c (scoreboard), rack.c (loss), rtt.c, cc*.c
- *(window), prr.c (window during recovery) timers.c  runs deadlines       ->  rack.c, loss.c, conn.c
+ *	                                   (window), prr.c (window during recovery)
+ *	timers.c  runs deadlines       ->  rack.c, loss.c, conn.c
  *	output.c  sends in a turn      ->  segment.c (one segment)
  *	left.c    connections without an owner
  *

@@ -14,9 +14,10 @@
  *	verify N	Writes of random bytes to itself, read back: "verify GOOD BAD 0 0 REASON"
  *	attack NAME USER WHERE [NUMBER [ADDR PORT]]
  *			starts an attack of hostile.c in this thread (beside.h), whose clients are
- *			those of the user: "attack 1 COUNT WHAT" when it is ready, or "attack 0
- *STATUS" server NAME ...	the same, but it also runs while the victim has no order relief
- *ends the attack: "relief 1 DONE REFUSED", or "relief 0" if it does not end
+ *			those of the user: "attack 1 COUNT WHAT" when it is ready, or
+ *			"attack 0 STATUS"
+ *	server NAME ...	the same, but it also runs while the victim has no order
+ *	relief		ends the attack: "relief 1 DONE REFUSED", or "relief 0" if it does not end
  *
  * Times are in ns of the processor's time that the victim had, without that of the attack. ATTACKS
  * is what the attack did meanwhile.

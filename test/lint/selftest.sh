@@ -243,6 +243,8 @@ expect text lib/tcp/send.c 'The cast to void does nothing: .*' \
     append lib/tcp/send.c $'\t(void)ctx;'
 expect text lib/tcp/tcp.h 'A wrapped comment ends alone\. .*' \
     append lib/tcp/tcp.h '#define A 1 /* a long comment' '           */'
+expect text lib/tcp/tcp.h 'A blank is missing behind the \* of a comment\.' \
+    append lib/tcp/tcp.h '/*' ' * A segment' ' *of bytes.' ' */'
 riddle='A sentence begins with "What"\. Name its subject\.'
 expect text lib/tcp/tcp.h "$riddle" append lib/tcp/tcp.h '/* What a segment holds. */'
 expect text lib/tcp/tcp.h "$riddle" append lib/tcp/tcp.h '/*' ' * A segment.' \

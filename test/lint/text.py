@@ -109,6 +109,17 @@ def page_prose(text):
         blank = not line.strip() or code
 
 
+def check_stars(tree, path):
+    text = tree.text(path)
+    for m in re.finditer(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/', text, re.S):
+        if m.group()[0] == '"':
+            continue
+        lines = m.group().split('\n')[1:]
+        for number, line in enumerate(lines, text.count('\n', 0, m.start()) + 2):
+            if re.match(r'\s*\*[^\s*/]', line):
+                tree.fault(path, number, 'A blank is missing behind the * of a comment.')
+
+
 def check_openers(tree, path, prose):
     """Reports sentences that begin with a word which stands for the subject."""
     begins = True
@@ -126,6 +137,7 @@ def check(tree):
         check_length(tree, path, tree.lines(path))
     for path in tree.files('*.c', '*.h'):
         check_litter(tree, path, tree.lines(path))
+        check_stars(tree, path)
         check_openers(tree, path, c_comments(tree.text(path)))
     for path in tree.files(*HASHES):
         check_openers(tree, path, hash_comments(tree.text(path)))

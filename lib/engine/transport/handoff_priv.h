@@ -13,14 +13,14 @@
  * opening stage; therefore two stages cannot choose the same tuple.
  *
  * A Falcon connection belongs to the stage of the TCP connection that made it, and its CID names
- *the stage. On a port that distributes UDP packets in the same way, the stage lists the UDP source
+ * the stage. On a port that distributes UDP packets in the same way, the stage lists the UDP source
  * ports whose packets it receives, and the peer sends from these ports (doc/falcon-cm.md).
  *
  * A stage that receives a TCP segment without a connection of its own passes the segment to its
  * home stage. The home stage never passes it on, even when it has no listener for it. ARP,
- *neighbour discovery and ICMP errors concern the net stacks of all stages: the stage that received
- *such a frame answers it and passes copies to the other stages, which update their tables without
- *an answer (net_overhear()).
+ * neighbour discovery and ICMP errors concern the net stacks of all stages: the stage that received
+ * such a frame answers it and passes copies to the other stages, which update their tables without
+ * an answer (net_overhear()).
  *
  * Stage s sends on queue s of a port. If the port has fewer queues, stage s passes its frames
  * through a lane to stage s % tx_queues, which sends them.
