@@ -136,7 +136,7 @@ struct shm_doorbell {
 #define SHM_RING_MAILBOX 0xffffffffu
 
 /* An event of an armed CQ. It reports the first `until` completions of sub-ring `sub`, counted from
- * the beginning as struct shm_ring counts them. */
+ * 0 over all laps, modulo 2^32, as entry numbers are. */
 struct shm_cq_event {
 	uint32_t turn;
 	uint32_t cq; /* CQ handle */

@@ -17,7 +17,7 @@
  *	QP_OPEN			qp.xrcd, qp.qpn; qp
  *	SRQ_MODIFY		srq.srq, srq.limit; none
  *	SRQ_RESIZE		srq.srq, srq.depth; srq
- *	LISTEN			cm.local, lport, backlog, space, revision, crc,
+ *	LISTEN			cm.local, lport, backlog, v6only, space, revision, crc,
  *				markers, rtr, modes, class; cm.listener, lport
  *	CONNECT			cm.qp and the fields of struct shm_cm for commands; none
  *	RESOLVE			cm.qp, local, remote, rport, class, private data; none
