@@ -211,7 +211,7 @@ loop_sleep(struct eng_loop *l, uint64_t now, uint64_t due, bool armed, uint64_t 
 		l->stats.naps++;
 		return;
 	}
-	/* The time after the end of the sleep is not part of it: the loop wanted to run. */
+	/* The time after the end of the sleep is not part of it: the loop was ready to run. */
 	end = eng_clock();
 	for (unsigned i = 0; i < l->ntransports; i++)
 		eng_transport_slept(l->transports[i], SK_MIN(end, now + ns));

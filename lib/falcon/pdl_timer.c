@@ -50,7 +50,8 @@ struct expiry {
  * front of them. So the deadline moves when hosts have become busy since the packet left, and a
  * packet waits for the acknowledgement of an earlier one of its flow, which goes out again or did:
  * only that one is sent in vain. If it is not, its acknowledgement shows RACK the packets that are
- * lost. After an RNR timeout the peer may not have kept a packet, and others say nothing about it.
+ * lost. After an RNR timeout the peer may not have kept a packet, and acknowledgements of other
+ * packets do not show whether it has.
  */
 static uint64_t
 new_deadline(const struct fa_conn *c, uint64_t now, const struct pdl_txw *w, const struct fa_pkt *p,

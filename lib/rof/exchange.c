@@ -78,7 +78,7 @@ take_terms(struct rofx *x)
 	x->tx_spi = x->agreed->tx.spi;
 }
 
-/* Notes whether the peer knows lists of ports, and takes its list. */
+/* Notes whether the peer supports lists of ports, and takes its list. */
 static void
 take_list(struct rofx *x, const struct rofx_frame *f)
 {

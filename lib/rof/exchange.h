@@ -359,7 +359,7 @@ const struct rofx_sa *rofx_tx(const struct rofx *x);
 /* Lists the UDP source ports of the peer's packets, for a side whose port of the network chooses a
  * receive queue by them: at least ROFX_PORT_BASE, and those of entry i and i itself have the same
  * low two bits. Called before rofx_accept() or rofx_ready(). A peer of an earlier release, which
- * knows no such list, chooses its ports as without it. */
+ * does not support the list, chooses its ports as without it. */
 void rofx_list_ports(struct rofx *x, const uint16_t ports[ROFX_PORTS]);
 
 /* ---- The responder's answers: one for each request ---- */

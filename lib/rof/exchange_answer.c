@@ -184,7 +184,8 @@ rofx_list_ports(struct rofx *x, const uint16_t ports[ROFX_PORTS])
 	memcpy(x->su->ports, ports, sizeof(x->su->ports));
 }
 
-/* Adds the list of this side to its last frame before the peer sends, if the peer knows lists. */
+/* Adds the list of this side to its last frame before the peer sends, if the peer supports lists of
+ * ports. */
 static void
 add_list(const struct rofx *x, struct rofx_frame *f)
 {

@@ -59,7 +59,7 @@ enum rofx_security { ROFX_CLEAR, ROFX_SECURE };
 enum rofx_list {
 	ROFX_LIST_UNKNOWN, /* an earlier release: it neither sends nor accepts a list */
 	ROFX_LIST_NONE,
-	ROFX_LIST_FOLLOWS, /* not in CONNECT: its receiver may not know the list */
+	ROFX_LIST_FOLLOWS, /* not in CONNECT: its receiver may not support the list */
 };
 
 struct rofx_opening {
@@ -149,7 +149,7 @@ struct rofx_startup {
 	uint64_t digest;       /* responder: of the request */
 	struct rofx_side ours; /* of CONNECT, or of ACCEPT */
 	bool listed;           /* `ports` is the list of this side */
-	bool lists;            /* the peer knows lists of ports */
+	bool lists;            /* the peer supports lists of ports */
 	uint16_t ports[ROFX_PORTS];
 	uint16_t service, port;
 	uint16_t private_len; /* of this side's private data, which a repeated frame needs */

@@ -376,7 +376,7 @@ struct tcp_stack {
 	/* The average, over all connections, of the time by which round trips are longer than the
 	 * shortest ones. With many busy connections, most of this time passes in the queues of the
 	 * two hosts, and grows for all of them at once. A connection that was idle has no other way
-	 * to know of it; its probe and its timeout would come before the acknowledgement. */
+	 * to measure it; its probe and its timeout would come before the acknowledgement. */
 	uint64_t wait_ns;
 	struct tcp_config cfg;
 	/* Connections by kind; max_conns bounds n_live. */

@@ -312,7 +312,7 @@ eng_conn_lost(struct eng_transport *t, struct eng_conn *c)
  * The records of a left connection count against the share of their user until they are
  * acknowledged, like all records: a client that leaves many behind waits for records itself. Its
  * user may be gone by then, though, and the next user with this number would have less for up to a
- * minute, since the engine stage cannot know whose they were. So all left connections of a stage
+ * minute, as the engine stage cannot find out whose they were. So all left connections of a stage
  * together hold at most an ENG_LEFT_PART-th of the records that a stage has, and a user its share
  * of these. The place in conn_share is free at once: left connections have places of their own in
  * lib/tcp.

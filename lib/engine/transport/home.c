@@ -239,7 +239,7 @@ eng_home_spread(struct eng *e, struct eng_port *p)
 	p->reta_mask = RETA_MASK;
 	memcpy(p->rss_key, e->rss_key, sizeof(p->rss_key));
 	p->rss = 0;
-	/* Some drivers know the size of the table only when the port is configured. */
+	/* Some drivers report the size of the table only when the port is configured. */
 	if (requested == 0 || rte_eth_dev_info_get(p->dev.id, &info) != 0)
 		return;
 	if (info.reta_size == 0 || info.reta_size > RETA_MAX || !rte_is_power_of_2(info.reta_size))

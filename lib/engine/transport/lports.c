@@ -132,7 +132,7 @@ eng_lports_add(struct eng_lports *l, const struct tcp_tuple *tuple)
 	else if (d->n < FEW)
 		d->few[d->n] = tuple->lport;
 	else
-		return; /* no memory: the search does not know this port */
+		return; /* no memory: the search does not avoid this port */
 	d->n++;
 }
 

@@ -295,8 +295,8 @@ eng_transport_destroy(struct eng_transport *t)
 	free(t);
 }
 
-/* Lets the transports handle frames of a burst that they know. Returns the number of frames that
- * were taken from its beginning. */
+/* Lets the transports handle frames of a burst whose headers match an open connection. Returns the
+ * number of frames that were taken from its beginning. */
 static unsigned
 receive_known(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, unsigned n)
 {
