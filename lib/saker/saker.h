@@ -189,7 +189,10 @@ uint32_t saker_mr_stag(const struct saker_mr *mr);
  * saker_pd_create(). */
 int saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **out);
 /* Makes a queue hold at least `depth` completions. One that holds more stays as it is. The
- * completions in it keep their order. The caller does not poll the queue meanwhile. */
+ * completions in it keep their order. The caller does not poll the queue meanwhile. Returns 0, or
+ * -errno, and the queue stays as it was: -EINVAL: a depth of 0, or above the device's limit;
+ * -EBUSY: an earlier resize is under way; -ENOMEM: memory or the client's home region is
+ * exhausted; -EPROTO: the engine's reply is invalid. */
 int saker_cq_resize(struct saker_cq *cq, uint32_t depth);
 /* Destroys a queue, with the completions in it. -EBUSY: a QP or an XRC receive queue uses it. */
 int saker_cq_destroy(struct saker_cq *cq);
@@ -235,7 +238,9 @@ uint32_t saker_srq_num(const struct saker_srq *srq);
  * (at once, when that is so already). 0: none. -EINVAL: more than its depth. */
 int saker_srq_set_limit(struct saker_srq *srq, uint32_t limit);
 /* Makes the queue hold at least `depth` receives. One that holds more stays as it is. Threads that
- * post to the queue wait meanwhile. Returns the depth, or -errno. */
+ * post to the queue wait meanwhile. Returns the depth, or -errno: -EINVAL: above the device's
+ * limit; -EBUSY: a signal handler calls it within a post to the queue; -ENOMEM and -EPROTO: as
+ * saker_cq_resize(). */
 int saker_srq_resize(struct saker_srq *srq, uint32_t depth);
 
 /* ---- XRC domains ---- */
@@ -244,7 +249,8 @@ int saker_srq_resize(struct saker_srq *srq, uint32_t depth);
  * Opens an XRC domain. Processes of one user that name the same file (st_dev, st_ino) share a
  * domain: each XRC receive QP in it serves all XRC receive queues in it. `ino` 0: a domain that no
  * other process shares. `create`: the domain is created when it does not exist (else -ENOENT);
- * `exclusive`: it must not exist (-EEXIST). -EDQUOT.
+ * `exclusive`: it must not exist (-EEXIST). -EPROTONOSUPPORT: no enabled transport has XRC domains;
+ * -ENOMEM, -EDQUOT, -ENOSPC: as saker_pd_create().
  */
 int saker_xrcd_open(struct saker *s, uint64_t dev, uint64_t ino, bool create, bool exclusive,
 	struct saker_xrcd **out);
@@ -312,7 +318,8 @@ uint32_t saker_qp_num(const struct saker_qp *qp);
 struct saker_qp *saker_qp_find(struct saker *s, uint32_t qpn);
 /* Opens the XRC receive QP with this number, which another process created in the same domain, to
  * query its state and to receive its events. The QP belongs to the other process and ends with it;
- * destroying this handle closes the handle only. -ENOENT. */
+ * destroying this handle closes the handle only. -ENOENT: the domain has no such QP; -ENOSPC: the
+ * QP has as many handles as it may have, or as saker_pd_create(), as -ENOMEM and -EDQUOT. */
 int saker_qp_open(struct saker_xrcd *x, uint32_t qpn, struct saker_qp **out);
 
 struct saker_qp_info {
@@ -491,7 +498,8 @@ int saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n);
  * request, not a command. A window has no lkey. Type 1: each bind replaces the one before, a bind
  * of no bytes removes it, and any QP of the domain serves the peers. Type 2: the window serves the
  * QP that bound it, and must be invalidated before the next bind, by RD_LOCAL_INV on that QP or by
- * the peer's RD_SEND_INV; after the end of that QP it can only be freed.
+ * the peer's RD_SEND_INV; after the end of that QP it can only be freed. -EINVAL: there is no such
+ * type; -ENOSPC: all STags are in use, or as saker_pd_create(), as -ENOMEM and -EDQUOT.
  */
 int saker_mw_alloc(struct saker_pd *pd, enum rd_mw_type type, struct saker_mw **out);
 /* Frees a window, bound or not. */
