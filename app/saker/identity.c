@@ -13,12 +13,10 @@
 #include "../../lib/wire/falcon.h"
 #include "sources.h"
 
-#define PSK_MIN 16 /* bytes */
-#define PSK_MAX 64
-#define SOON    (7 * 86400) /* seconds before the end of a certificate from which saker warns */
+#define SOON (7 * 86400) /* seconds before the end of a certificate from which saker warns */
 
 struct psk {
-	uint8_t b[PSK_MAX];
+	uint8_t b[ROFX_PSK_MAX];
 	size_t len;
 };
 
@@ -47,11 +45,11 @@ psk_parse(const char *text, struct psk *out, char why[WHY_LEN])
 
 	if (text[n] != '\0' && strchr(" \t\r\n", text[n]) == NULL)
 		return settings_refuse(why, "does not begin with a line of hexadecimal digits");
-	if (n % 2 != 0 || n / 2 < PSK_MIN || n / 2 > PSK_MAX)
+	if (n % 2 != 0 || n / 2 < ROFX_PSK_MIN || n / 2 > ROFX_PSK_MAX)
 		return settings_refuse(why,
 			"has %zu hexadecimal digits in its first line; a key of %d to %d bytes has "
 			"%d to %d",
-			n, PSK_MIN, PSK_MAX, 2 * PSK_MIN, 2 * PSK_MAX);
+			n, ROFX_PSK_MIN, ROFX_PSK_MAX, 2 * ROFX_PSK_MIN, 2 * ROFX_PSK_MAX);
 	for (size_t i = 0; i < n / 2; i++)
 		out->b[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
 	out->len = n / 2;

@@ -425,11 +425,14 @@ enum rofx_crossing rofx_cross(const struct rofx_side *ours, const struct rofx_si
 
 /* ---- TLS ---- */
 
+#define ROFX_PSK_MIN 16 /* bytes of a pre-shared key */
+#define ROFX_PSK_MAX 64
+
 /* The key or certificate with which the peers of one range of addresses prove their identity. */
 struct rofx_peer {
 	struct sk_addr addr;
 	unsigned prefix; /* bits of `addr`, in its own family: up to 32 or 128 */
-	/* pre-shared key, 16 to 64 bytes; psk_len 0: a certificate */
+	/* pre-shared key, ROFX_PSK_MIN to ROFX_PSK_MAX bytes; psk_len 0: a certificate */
 	const uint8_t *psk;
 	size_t psk_len;
 	/* DNS name that the certificate must have; NULL: it must have the peer's address */
@@ -437,7 +440,7 @@ struct rofx_peer {
 };
 
 struct rofx_tls_config {
-	/* Pre-shared key of the peers that have no entry, 16 to 64 bytes; psk_len 0: certificates,
+	/* Pre-shared key of the peers that have no entry, as above; psk_len 0: certificates,
 	 * or none. */
 	const uint8_t *psk;
 	size_t psk_len;

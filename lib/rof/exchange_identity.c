@@ -20,7 +20,6 @@
 #include "../base/secret.h"
 #include "exchange_priv.h"
 
-#define PSK_MIN   16
 #define V4_BITS   96    /* bits of an IPv4-mapped address before the IPv4 address */
 #define CHAIN_MAX 16384 /* most bytes of certificates that a peer may send */
 #define DEPTH_MAX 4     /* most certificates between a peer's and the CA's */
@@ -68,7 +67,7 @@ member_add(struct rofx_identity *id, const uint8_t *psk, size_t psk_len, const c
 {
 	struct rofx_member *m = &id->members[id->nmembers];
 
-	if (psk_len > 0 && (psk == NULL || psk_len < PSK_MIN || psk_len > ROFX_PSK_MAX))
+	if (psk_len > 0 && (psk == NULL || psk_len < ROFX_PSK_MIN || psk_len > ROFX_PSK_MAX))
 		return "a pre-shared key has 16 to 64 bytes";
 	if (psk_len > 0 && name != NULL)
 		return "a name belongs to a certificate, not to a pre-shared key";

@@ -250,7 +250,6 @@ uint8_t *rofx_carrier_room(struct rofx_carrier *k, size_t len);
 
 /* ---- Identities (exchange_identity.c) ---- */
 
-#define ROFX_PSK_MAX  64
 #define ROFX_NAME_MAX 253 /* characters of a DNS name */
 
 /* The key or certificate with which the peers of one range of addresses prove their identity. */
