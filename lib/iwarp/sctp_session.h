@@ -3,8 +3,8 @@
  * DDP Stream Session Control over SCTP (RFC 5043, enhanced by RFC 6581 7): the messages with which
  * two sides open, refuse and end a DDP stream, and the negotiation of IRD, ORD and ready-to-receive
  * messages in them. SCTP itself is outside of this library: it carries each message whole, with
- * payload protocol identifier SCTP_SESSION_PPID. The library has no clock and performs no I/O.
- * Values in structures are in host byte order.
+ * payload protocol identifier 17. No program has an SCTP and calls these functions yet. They read
+ * no clock and perform no I/O. Values in structures are in host byte order.
  *
  * On SCTP, either side may send the first DDP segment, since the payload protocol identifier
  * distinguishes segments from session control messages (RFC 6581 7). A ready-to-receive message
@@ -18,9 +18,8 @@
 
 #include "mpa.h"
 
-#define SCTP_SESSION_PPID 17 /* DDP Stream Session Control (RFC 5043) */
-#define SCTP_SESSION_LEN  4  /* sequence number (2 bytes), function code (2 bytes) */
-#define SCTP_SESSION_MAX  (SCTP_SESSION_LEN + MPA_PRIVATE_MAX)
+#define SCTP_SESSION_LEN 4 /* sequence number (2 bytes), function code (2 bytes) */
+#define SCTP_SESSION_MAX (SCTP_SESSION_LEN + MPA_PRIVATE_MAX)
 
 enum sctp_function {
 	SCTP_INITIATE = 1, /* RFC 5043 */
