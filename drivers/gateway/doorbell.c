@@ -4,6 +4,10 @@
  * therefore has its own eventfds. Saker reads its own with RWF_NOWAIT, which does not depend on the
  * flags. To those of the guest's vectors only a thread of the connection writes, which may be
  * blocked and is then cancelled; it copies wake-ups from descriptors that QEMU does not have.
+ *
+ * To drop a descriptor that QEMU has sent may take long (base/descriptors.h), for saker and for the
+ * keeper. A client of this protocol sends nothing: Saker shuts its direction down at once, and ends
+ * a connection on which something was sent before that.
  */
 #include "doorbell.h"
 
@@ -16,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -23,6 +28,7 @@
 
 #include <rte_lcore.h>
 
+#include "../../lib/base/descriptors.h"
 #include "../../lib/base/listen.h"
 #include "../../lib/base/mem.h"
 #include "../../lib/base/sock.h"
@@ -84,6 +90,19 @@ doorbell_close(int *fds, unsigned n)
 			close(fds[i]);
 		fds[i] = -1;
 	}
+}
+
+/* Closes a socket, whose unread messages may have descriptors. */
+static void
+doorbell_close_unread(int fd)
+{
+	struct sk_hurry hurry;
+
+	sk_hurry_init(&hurry);
+	sk_hurry_begin(&hurry);
+	close(fd);
+	sk_hurry_end(&hurry);
+	sk_hurry_fini(&hurry);
 }
 
 /* ---- What the keeper has of a connection ---- */
@@ -151,7 +170,7 @@ doorbell_close_connection(struct gw_doorbell *d)
 		close(d->ring);
 	}
 	if (d->fd >= 0)
-		close(d->fd);
+		doorbell_close_unread(d->fd);
 	d->fd = d->ring = -1;
 	__atomic_store_n(&d->connected, false, __ATOMIC_RELAXED);
 }
@@ -183,7 +202,7 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 	doorbell_close_connection(d);
 	if (d->listen_fd >= 0) {
 		unlink(d->cfg.path);
-		close(d->listen_fd);
+		doorbell_close_unread(d->listen_fd);
 	}
 	if (d->memory >= 0)
 		close(d->memory);
@@ -233,6 +252,15 @@ doorbell_vectors(struct gw_doorbell *d)
 	return true;
 }
 
+/* Ends QEMU's direction of the connection. Returns whether nothing was sent before. */
+static bool
+doorbell_silence(const struct gw_doorbell *d)
+{
+	int unread;
+
+	return shutdown(d->fd, SHUT_RD) == 0 && ioctl(d->fd, FIONREAD, &unread) == 0 && unread == 0;
+}
+
 /* Begins to copy wake-ups to the connection's vectors, and lets its eventfd wake the poller. */
 static bool
 doorbell_connected(struct gw_doorbell *d)
@@ -253,7 +281,7 @@ doorbell_greet(struct gw_doorbell *d, int fd)
 {
 	d->fd = fd;
 	d->ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (d->ring < 0 || !doorbell_send(d, PROTOCOL, -1) ||
+	if (d->ring < 0 || !doorbell_silence(d) || !doorbell_send(d, PROTOCOL, -1) ||
 		!doorbell_send(d, SHM_BAR_PEER_GUEST, -1) || !doorbell_send(d, MEMORY, d->memory) ||
 		!doorbell_send(d, SHM_BAR_PEER_SAKER, d->ring) || !doorbell_vectors(d) ||
 		!doorbell_connected(d))
@@ -292,10 +320,10 @@ doorbell_resume(struct gw_doorbell *d)
 	if (d->memory >= 0)
 		close(d->memory);
 	d->memory = memory;
-	if (whole && doorbell_connected(d))
+	if (whole && doorbell_silence(d) && doorbell_connected(d))
 		return;
-	doorbell_close_connection(d);
 	doorbell_forget(d);
+	doorbell_close_connection(d);
 }
 
 /* Opens what a machine without a QEMU has. Returns 0, or -errno with a sentence. */
@@ -345,12 +373,20 @@ doorbell_rung(const struct gw_doorbell *d)
 	return preadv2(d->ring, &iov, 1, -1, RWF_NOWAIT) == (ssize_t)sizeof(n) ? n : 0;
 }
 
+/* Returns whether QEMU has closed its end of the connection. */
+static bool
+doorbell_has_ended(const struct gw_doorbell *d)
+{
+	struct pollfd p = {.fd = d->fd};
+
+	return poll(&p, 1, 0) == 1;
+}
+
 bool
 gw_doorbell_tend(struct gw_doorbell *d)
 {
 	int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	bool gone = false;
-	char scrap[64];
 	uint64_t n;
 
 	if (fd >= 0) {
@@ -364,9 +400,7 @@ gw_doorbell_tend(struct gw_doorbell *d)
 		doorbell_count(&d->rings, n);
 		d->cfg.wake(d->cfg.arg, d->ring, true);
 	}
-	/* A client of this protocol sends nothing, so any byte ends the connection. */
-	if (recv(d->fd, scrap, sizeof(scrap), MSG_DONTWAIT) >= 0 ||
-		(errno != EAGAIN && errno != EINTR))
+	if (doorbell_has_ended(d))
 		gone |= doorbell_hang_up(d);
 	return gone;
 }

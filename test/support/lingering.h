@@ -5,7 +5,11 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "../../lib/base/descriptors.h"
+#include "../../lib/base/sock.h"
 
 #define LINGER_S 30
 
@@ -30,6 +34,32 @@ lingering(void)
 		;
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 	return fd;
+}
+
+/* Sends a byte with such a socket, of which only the message has a copy. Returns 0 or -errno. */
+static inline int
+send_lingering(int to)
+{
+	int fd = lingering(), rc = sk_sock_send(to, "x", 1, &fd, 1, MSG_DONTWAIT);
+	struct sk_hurry h;
+
+	sk_hurry_init(&h);
+	sk_hurry_begin(&h);
+	close(fd);
+	sk_hurry_end(&h);
+	sk_hurry_fini(&h);
+	return rc;
+}
+
+/* Returns whether so much time has passed since `from` (CLOCK_MONOTONIC) that a thread has waited
+ * for such a socket. */
+static inline bool
+has_lingered(const struct timespec *from)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - from->tv_sec >= LINGER_S / 2;
 }
 
 #endif

@@ -3,6 +3,7 @@
  * Tests the doorbell: the server of QEMU's ivshmem protocol, where the test plays a correct and an
  * incorrect QEMU; a program that rings by the device's registers; and an engine that sleeps.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -18,8 +19,10 @@
 #include <criterion/criterion.h>
 
 #include "../../../drivers/gateway/gateway_priv.h"
+#include "../../../lib/base/sock.h"
 #include "../../../lib/client/client_priv.h"
 #include "../../support/dial.h"
+#include "../../support/lingering.h"
 #include "host.h"
 
 TestSuite(doorbell, .init = pair_eal, .timeout = 100);
@@ -303,20 +306,68 @@ Test(doorbell, a_qemu_that_blocks_its_vectors_harms_itself)
 	qemu_end(&q);
 }
 
+/* ---- A QEMU that sends descriptors which do not close ---- */
+
+/* Checks that saker has closed the connection without a greeting. */
+static void
+not_greeted(int fd)
+{
+	char byte;
+
+	cr_assert_leq(recv(fd, &byte, 1, MSG_DONTWAIT), 0);
+	cr_assert_neq(errno, EAGAIN);
+	close(fd);
+}
+
+/* A client of the protocol sends nothing (ivshmem-spec.txt, "Client-Server protocol"). */
 Test(doorbell, a_peer_that_sends_bytes_is_no_qemu)
 {
 	struct qemu q;
+	int fd;
 
 	server(memfd_create("memory", MFD_CLOEXEC));
-	join(&q);
-	cr_assert_eq(write(q.fd, "hello", 5), 5);
+	fd = dial(path, SOCK_STREAM);
+	cr_assert_eq(sk_sock_send(fd, "hello", 5, NULL, 0, 0), 0);
 	gw_doorbell_tend(d);
 	cr_assert_not(look().connected);
-	qemu_end(&q);
+	not_greeted(fd);
 	join(&q);
 	cr_assert(look().connected);
+	cr_assert_eq(sk_sock_send(q.fd, "hello", 5, NULL, 0, 0), -EPIPE);
+	gw_doorbell_tend(d);
+	cr_assert(look().connected, "nothing has come");
 	qemu_end(&q);
 	gw_doorbell_destroy(d);
+}
+
+Test(doorbell, a_qemu_whose_descriptors_do_not_close_delays_no_machine)
+{
+	struct timespec began;
+	struct qemu q;
+	int fd;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	server(memfd_create("memory", MFD_CLOEXEC));
+	/* Messages that nobody reads. */
+	fd = dial(path, SOCK_STREAM);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(send_lingering(fd), 0);
+	gw_doorbell_tend(d);
+	not_greeted(fd);
+	/* A connection that is greeted cannot send any. */
+	join(&q);
+	cr_assert_eq(send_lingering(q.fd), -EPIPE);
+	gw_doorbell_tend(d);
+	cr_assert(look().connected);
+	qemu_end(&q);
+	gw_doorbell_tend(d);
+	cr_assert_not(look().connected);
+	/* One that is not accepted any more ends with the socket. */
+	fd = dial(path, SOCK_STREAM);
+	cr_assert_eq(send_lingering(fd), 0);
+	gw_doorbell_destroy(d);
+	close(fd);
+	cr_assert_not(has_lingered(&began));
 }
 
 Test(doorbell, a_machine_that_comes_back_has_a_bell_of_its_own)
@@ -498,6 +549,32 @@ Test(doorbell, a_connection_that_does_not_fit_the_machine_is_forgotten)
 	}
 	close(memory);
 	close(other);
+}
+
+/* A saker whose connections could send may have left one. */
+Test(doorbell, a_connection_on_which_something_was_sent_is_not_continued)
+{
+	int memory = memfd_create("memory", MFD_CLOEXEC), pair[2];
+	struct timespec began;
+	struct qemu q;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	server_kept(memory, VECTORS);
+	join(&q);
+	gw_doorbell_destroy(d);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	forget("doorbell.link.m");
+	keep("doorbell.link.m", pair[0]);
+	close(pair[0]);
+	cr_assert_eq(send_lingering(pair[1]), 0);
+	server_kept(memory, VECTORS);
+	cr_assert_not(look().connected);
+	cr_assert_eq(stored(), 0);
+	gw_doorbell_destroy(d);
+	qemu_end(&q);
+	close(pair[1]);
+	close(memory);
+	cr_assert_not(has_lingered(&began));
 }
 
 /* ---- A machine, and a host that sleeps ---- */
