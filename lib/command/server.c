@@ -61,11 +61,20 @@ cmd_server_fd(const struct cmd_server *s)
 	return s->epoll_fd;
 }
 
+/* Closes a socket, whose unread messages may have descriptors (base/descriptors.h). */
+static void
+server_close_unread(const struct cmd_server *s, int fd)
+{
+	sk_hurry_begin(&s->hurry);
+	close(fd);
+	sk_hurry_end(&s->hurry);
+}
+
 /* Closing the descriptor removes it from the epoll set: no other process has it. */
 static void
-server_hang_up(struct connection *c)
+server_hang_up(const struct cmd_server *s, struct connection *c)
 {
-	close(c->fd);
+	server_close_unread(s, c->fd);
 	free(c->answer);
 	*c = (struct connection){.fd = -1};
 }
@@ -75,14 +84,16 @@ cmd_server_close(struct cmd_server *s)
 {
 	if (s == NULL)
 		return;
+	sk_hurry_init(&s->hurry);
 	for (unsigned i = 0; i < CMD_CONNECTIONS; i++)
 		if (s->conns[i].fd >= 0)
-			server_hang_up(&s->conns[i]);
+			server_hang_up(s, &s->conns[i]);
 	if (s->path[0] != '\0')
 		unlink(s->path);
-	close(s->listen_fd);
+	server_close_unread(s, s->listen_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
+	sk_hurry_fini(&s->hurry);
 	free(s);
 }
 
@@ -99,7 +110,7 @@ server_accept_one(struct cmd_server *s, struct connection *c, uint64_t now)
 	}
 	c->deadline = now + CMD_PATIENCE_NS;
 	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) < 0)
-		server_hang_up(c);
+		server_hang_up(s, c);
 	return true;
 }
 
@@ -198,18 +209,32 @@ server_execute(struct cmd_server *s, struct connection *c)
 	cmd_out_free(out);
 }
 
+/* Receives a part of the request. The kernel drops descriptors that come with it. Returns the
+ * number of bytes, 0 at the end, or -errno. */
+static ssize_t
+server_receive(const struct cmd_server *s, struct connection *c, size_t room)
+{
+	ssize_t n;
+
+	sk_hurry_begin(&s->hurry);
+	n = recv(c->fd, c->request + c->got, room, 0);
+	n = n < 0 ? -errno : n;
+	sk_hurry_end(&s->hurry);
+	return n;
+}
+
 static void
 server_read(struct cmd_server *s, struct connection *c)
 {
 	struct epoll_event ev = {.events = EPOLLOUT};
 	size_t room = s->protocol->most - 1 - c->got;
-	ssize_t n = recv(c->fd, c->request + c->got, room, 0);
+	ssize_t n = server_receive(s, c, room);
 	char *end;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) {
-		server_hang_up(c);
+		server_hang_up(s, c);
 		return;
 	}
 	c->got += (size_t)n;
@@ -223,23 +248,24 @@ server_read(struct cmd_server *s, struct connection *c)
 		s->protocol->execute(s, c);
 	}
 	if (c->answer == NULL || epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, c->fd, &ev) < 0)
-		server_hang_up(c);
+		server_hang_up(s, c);
 }
 
 static void
-server_write(struct connection *c)
+server_write(const struct cmd_server *s, struct connection *c)
 {
 	ssize_t n = send(c->fd, c->answer + c->sent, c->len - c->sent, MSG_NOSIGNAL);
 
 	if (n > 0)
 		c->sent += (size_t)n;
 	if (c->sent == c->len || (n < 0 && errno != EAGAIN && errno != EINTR))
-		server_hang_up(c);
+		server_hang_up(s, c);
 }
 
 void
 cmd_server_turn(struct cmd_server *s, uint64_t now)
 {
+	sk_hurry_init(&s->hurry);
 	server_accept(s, now);
 	for (unsigned i = 0; i < CMD_CONNECTIONS; i++) {
 		struct connection *c = &s->conns[i];
@@ -247,9 +273,10 @@ cmd_server_turn(struct cmd_server *s, uint64_t now)
 		if (c->fd >= 0 && c->answer == NULL)
 			server_read(s, c);
 		if (c->fd >= 0 && c->answer != NULL)
-			server_write(c);
+			server_write(s, c);
 		if (c->fd >= 0 && now >= c->deadline)
-			server_hang_up(c);
+			server_hang_up(s, c);
 	}
 	server_watch(s);
+	sk_hurry_fini(&s->hurry);
 }

@@ -8,7 +8,7 @@
  *
  * The server runs in one thread and never blocks. It serves at most CMD_CONNECTIONS connections;
  * others wait in the kernel's queue. A connection that is not complete CMD_PATIENCE_NS after its
- * begin is closed, so that no client keeps others out.
+ * begin is closed, so that no client keeps others out. Descriptors that a client sends are dropped.
  */
 #ifndef SAKER_COMMAND_SERVER_H
 #define SAKER_COMMAND_SERVER_H

@@ -6,6 +6,7 @@
 
 #include <sys/un.h>
 
+#include "../base/descriptors.h"
 #include "http.h"
 #include "server.h"
 
@@ -35,7 +36,8 @@ struct cmd_server {
 	cmd_http_page *page;
 	void *page_arg;
 	int listen_fd, epoll_fd;
-	bool short_of; /* descriptors or memory were missing for a connection */
+	struct sk_hurry hurry; /* of the thread that calls cmd_server_turn(), until that returns */
+	bool short_of;         /* descriptors or memory were missing for a connection */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "": not a Unix socket */
 	struct connection conns[CMD_CONNECTIONS];
 };

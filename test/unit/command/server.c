@@ -13,6 +13,7 @@
 
 #include "../../../lib/command/server.h"
 #include "../../support/dial.h"
+#include "../../support/lingering.h"
 
 #define BIG 100000 /* elements of the answer of "big": more than a socket's buffers take */
 
@@ -182,6 +183,40 @@ Test(command_server, connections_that_stay_keep_others_out_only_until_their_time
 	}
 	close(fd);
 	finish();
+}
+
+/* Descriptors that come with a request, that no turn receives, and of a connection that no turn
+ * accepts. */
+Test(command_server, a_client_whose_descriptors_do_not_close_delays_nobody, .timeout = 100)
+{
+	struct timespec began;
+	int fd[3];
+
+	start();
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	for (unsigned i = 0; i < 3; i++)
+		fd[i] = dial(path, SOCK_STREAM);
+	cmd_server_turn(server, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(send_lingering(fd[i]), 0);
+		cr_assert_eq(send_lingering(fd[i]), 0);
+	}
+	cmd_server_turn(server, 0);
+	cmd_server_turn(server, CMD_PATIENCE_NS);
+	received(fd[0], NULL);
+	for (unsigned i = 0; i < 3; i++)
+		close(fd[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		fd[i] = dial(path, SOCK_STREAM);
+		cr_assert_eq(send_lingering(fd[i]), 0);
+		if (i == 0)
+			cmd_server_turn(server, CMD_PATIENCE_NS);
+		cr_assert_eq(send_lingering(fd[i]), 0);
+	}
+	finish();
+	cr_assert_not(has_lingered(&began));
+	close(fd[0]);
+	close(fd[1]);
 }
 
 static void *
