@@ -7,7 +7,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 #include <saker/saker.h>
 
 #include "../../../lib/engine/control/attach/socket.h"
+#include "../../../lib/engine/control/attach/socket_priv.h"
 #include "../../../lib/engine/control/attach/socket_users.h"
 #include "../../support/clock.h"
 #include "../../support/lingering.h"
@@ -483,6 +486,48 @@ Test(engine_socket, a_user_whose_descriptors_do_not_close_delays_nobody, .timeou
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	cr_assert_lt(to.tv_sec - from.tv_sec, LINGER_S / 2);
 	sk_hurry_fini(&h);
+}
+
+static void *
+stop_socket(void *arg)
+{
+	eng_control_socket_stop(served.s->control);
+	return NULL;
+}
+
+Test(engine_socket, a_saker_that_ends_waits_for_no_descriptor_that_a_client_has_sent,
+	.timeout = 100)
+{
+	const struct shm_sock_msg hello = {
+		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_HELLO, .text = "t"};
+	struct eng_socket *socket;
+	struct timespec began;
+	pthread_t thread;
+	int fd, other, unread;
+
+	served_start(&served);
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	socket = served.s->control->socket;
+	fd = served_dial(&served);
+	other = served_dial(&served);
+	/* The thread receives a message and waits for the lock, so that the next one is unread. */
+	pthread_mutex_lock(&served.s->control->limits_lock);
+	cr_assert_eq(send(other, &hello, sizeof(hello), 0), (ssize_t)sizeof(hello));
+	do
+		cr_assert_eq(ioctl(other, TIOCOUTQ, &unread), 0);
+	while (unread > 0);
+	cr_assert_eq(send_lingering(fd), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, stop_socket, NULL), 0);
+	while (!__atomic_load_n(&socket->stop, __ATOMIC_ACQUIRE))
+		sched_yield();
+	pthread_mutex_unlock(&served.s->control->limits_lock);
+	pthread_join(thread, NULL);
+	__atomic_store_n(&served.stop, true, __ATOMIC_RELEASE);
+	pthread_join(served.thread, NULL);
+	script_destroy(served.s);
+	close(fd);
+	close(other);
+	cr_assert_not(has_lingered(&began));
 }
 
 /* A message is served whenever its time has come, so that only the least time is checked. */

@@ -439,6 +439,7 @@ socket_free(struct eng_socket *s)
 {
 	struct sock_conn *k;
 
+	sk_hurry_init(&s->hurry);
 	socket_bury(s);
 	while ((k = TAILQ_FIRST(&s->conns)) != NULL) {
 		if (k->cl != NULL && !k->detached)
@@ -447,12 +448,13 @@ socket_free(struct eng_socket *s)
 	}
 	if (s->listen_fd >= 0) {
 		unlink(s->path);
-		close(s->listen_fd);
+		sock_close_unread(s, s->listen_fd);
 	}
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
+	sk_hurry_fini(&s->hurry);
 	free(s->conn);
 	ctl_users_fini(&s->users);
 	free(s);
