@@ -12,6 +12,8 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <saker/saker.h>
@@ -24,6 +26,35 @@
 #include "served.h"
 
 static struct served served;
+
+/* Calls of all threads whose answer may come from a program (FUSE) or from a server. */
+static unsigned questions; /* atomic */
+
+static void
+question(int fd)
+{
+	if (fcntl(fd, F_GET_SEALS) < 0)
+		__atomic_add_fetch(&questions, 1, __ATOMIC_RELAXED);
+}
+
+int __real_fstat64(int fd, struct stat *st);
+int __real_fstatfs64(int fd, struct statfs *fs);
+int __wrap_fstat64(int fd, struct stat *st);
+int __wrap_fstatfs64(int fd, struct statfs *fs);
+
+int
+__wrap_fstat64(int fd, struct stat *st)
+{
+	question(fd);
+	return __real_fstat64(fd, st);
+}
+
+int
+__wrap_fstatfs64(int fd, struct statfs *fs)
+{
+	question(fd);
+	return __real_fstatfs64(fd, fs);
+}
 
 /* Sends `len` bytes with at most one descriptor. */
 static void
@@ -397,6 +428,36 @@ Test(engine_socket, an_object_needs_no_seal_but_a_kind_that_never_makes_a_loop_w
 	m.size = 0;
 	cr_assert_eq(ask(fd, &m, sizeof(m), object).status, -EINVAL, "no message of the protocol");
 	close(fd);
+	served_end(&served);
+}
+
+/* A file system that is a program, or a server that is gone, may never answer. */
+Test(engine_socket, no_file_system_is_asked_about_a_descriptor_before_it_is_known_to_be_memory)
+{
+	const uint32_t flags[] = {0, SHM_REGION_SPARSE, SHM_REGION_OBJECT};
+	struct shm_sock_msg m = {
+		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REGION, .size = 4096};
+	char path[] = "/var/tmp/saker-object-XXXXXX";
+	int fd, disk = mkstemp(path), handle;
+
+	unlink(path);
+	cr_assert_eq(ftruncate(disk, 4096), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", disk);
+	handle = open(path, O_PATH);
+	cr_assert_geq(handle, 0);
+	served_start(&served);
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	questions = 0;
+	for (unsigned i = 0; i < 3; i++) {
+		m.flags = flags[i];
+		cr_assert_eq(ask(fd, &m, sizeof(m), disk).op, SHM_REFUSED);
+		cr_assert_eq(ask(fd, &m, sizeof(m), handle).op, SHM_REFUSED);
+	}
+	cr_assert_eq(questions, 0);
+	close(fd);
+	close(disk);
+	close(handle);
 	served_end(&served);
 }
 

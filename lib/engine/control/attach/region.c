@@ -110,20 +110,24 @@ memfd_check(int fd, uint64_t size, bool sparse, char *why, size_t whylen)
 }
 
 /* Checks an object that the program shares with others. A file system other than these two may
- * make a loop that touches a page wait for a disk or for a program. The object may shrink at any
- * time: its client is ended when the engine touches a page that is gone (common/sigbus.h). */
+ * make a loop that touches a page wait for a disk or for a program. Only these two have seals: the
+ * first check asks no file system, for whose answer this thread would wait. The object may shrink
+ * at any time: its client is ended when the engine touches a page that is gone (common/sigbus.h).
+ */
 static int
 object_check(int fd, uint64_t size, char *why, size_t whylen)
 {
-	uint64_t page = page_size(fd);
+	uint64_t page;
 	struct statfs fs;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || fstatfs(fd, &fs) < 0 ||
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+		fstatfs(fd, &fs) < 0 ||
 		(fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC)) {
 		snprintf(why, whylen, "the descriptor is no file on tmpfs or hugetlbfs");
 		return -EOPNOTSUPP;
 	}
+	page = page_size(fd);
 	if (size == 0 || size % page != 0 || size > SHM_OBJECT_MAX || st.st_size < 0 ||
 		size > ((uint64_t)st.st_size + page - 1) / page * page) {
 		snprintf(why, whylen, "the file has %llu bytes, and not %llu in pages of %llu",
