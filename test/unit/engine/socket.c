@@ -18,6 +18,7 @@
 
 #include <saker/saker.h>
 
+#include "../../../lib/engine/control/attach/place.h"
 #include "../../../lib/engine/control/attach/socket.h"
 #include "../../../lib/engine/control/attach/socket_priv.h"
 #include "../../../lib/engine/control/attach/socket_users.h"
@@ -317,6 +318,58 @@ Test(engine_socket, no_user_maps_more_regions_than_its_share)
 	close(fd);
 	close(m);
 	served_end(&served);
+}
+
+/* The test is another client of the user, and takes all of the address space but 2 MiB. */
+Test(engine_socket, no_user_maps_more_address_space_than_its_share)
+{
+	const uint64_t rest = (1ull << 46) - (2ull << 20);
+	struct shm_sock_msg m = {.magic = SHM_MAGIC,
+		.version = SHM_VERSION,
+		.op = SHM_REGION,
+		.size = (1ull << 20) + 4096,
+		.flags = SHM_REGION_OBJECT};
+	int fd, object = memfd(3ull << 20, 0);
+	struct ctl_client us = {.eng.user = 1};
+	struct ctl_places *places;
+
+	served_start(&served);
+	places = served.s->control->places;
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	cr_assert(ctl_space_take(places, &us, rest));
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).op, SHM_REGION_IS, "two units");
+	m.size = 4096;
+	m = ask(fd, &m, sizeof(m), object);
+	cr_assert_eq(m.status, -ENOSPC);
+	cr_assert_not_null(strstr(m.text, "4096 bytes"), "%s", m.text);
+	/* The end of a client gives its part back. */
+	close(fd);
+	while (!ctl_space_take(places, &us, 2ull << 20))
+		usleep(1000);
+	cr_assert_not(ctl_space_take(places, &us, 1));
+	cr_assert_not(ctl_space_take(places, &us, UINT64_MAX));
+	ctl_space_give(places, &us, 2ull << 20);
+	ctl_space_give(places, &us, rest);
+	close(object);
+	served_end(&served);
+}
+
+/* By default, 16 users have 1 % each. */
+Test(engine_socket, the_address_space_of_other_users_is_reserved)
+{
+	const struct eng_limits limits = {
+		.clients = 32, .users = 16, .user_min = 1, .user_most = 100};
+	struct ctl_places *places = ctl_places_new(&limits);
+	struct ctl_client greedy = {.eng.user = 1}, other = {.eng.user = 2};
+	uint64_t taken = 0;
+
+	cr_assert_not_null(places);
+	while (ctl_space_take(places, &greedy, SHM_OBJECT_MAX))
+		taken += SHM_OBJECT_MAX;
+	cr_assert_geq(taken, (1ull << 46) / 100 * 83);
+	cr_assert(ctl_space_take(places, &other, SHM_OBJECT_MAX));
+	ctl_places_free(places);
 }
 
 Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)

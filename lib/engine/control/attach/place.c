@@ -6,6 +6,9 @@
 #include "place.h"
 
 #define PLACES_MIN 3 /* least minimum of a user: a program and its tools */
+/* The pool of address space: half of what a process has (47 bits), in MiB. */
+#define SPACE_UNIT (1ull << 20)
+#define SPACE      ((uint32_t)((1ull << 46) / SPACE_UNIT))
 
 struct place {
 	struct ctl_client *client; /* NULL: the number is free */
@@ -23,7 +26,7 @@ struct ctl_places {
 	uint32_t n;
 	struct place *place;     /* [n] */
 	struct place_user *user; /* [n]; user number i + 1 */
-	struct sk_share share;
+	struct sk_share share, space;
 };
 
 struct ctl_places *
@@ -38,7 +41,8 @@ ctl_places_new(const struct eng_limits *limits)
 	p->place = calloc(p->n, sizeof(*p->place));
 	p->user = calloc(p->n, sizeof(*p->user));
 	if (p->place != NULL && p->user != NULL &&
-		eng_share_init(&p->share, limits, limits->clients, PLACES_MIN) == 0)
+		eng_share_init(&p->share, limits, limits->clients, PLACES_MIN) == 0 &&
+		eng_share_init(&p->space, limits, SPACE, 1) == 0)
 		return p;
 	ctl_places_free(p);
 	return NULL;
@@ -50,6 +54,7 @@ ctl_places_free(struct ctl_places *p)
 	if (p == NULL)
 		return;
 	sk_share_fini(&p->share);
+	sk_share_fini(&p->space);
 	free(p->place);
 	free(p->user);
 	pthread_mutex_destroy(&p->lock);
@@ -121,6 +126,33 @@ ctl_place_give(struct ctl_places *p, const struct ctl_client *cl)
 	at->generation++;
 	p->user[at->user - 1].clients--;
 	sk_share_give(&p->share, at->user, 1);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static uint32_t
+space_units(uint64_t bytes)
+{
+	uint64_t n = bytes / SPACE_UNIT + (bytes % SPACE_UNIT > 0);
+
+	return (uint32_t)SK_MIN(n, SPACE + 1);
+}
+
+bool
+ctl_space_take(struct ctl_places *p, const struct ctl_client *cl, uint64_t bytes)
+{
+	bool taken;
+
+	pthread_mutex_lock(&p->lock);
+	taken = sk_share_take(&p->space, cl->eng.user, space_units(bytes)) == SK_SHARE_OK;
+	pthread_mutex_unlock(&p->lock);
+	return taken;
+}
+
+void
+ctl_space_give(struct ctl_places *p, const struct ctl_client *cl, uint64_t bytes)
+{
+	pthread_mutex_lock(&p->lock);
+	sk_share_give(&p->space, cl->eng.user, space_units(bytes));
 	pthread_mutex_unlock(&p->lock);
 }
 

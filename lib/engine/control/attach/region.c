@@ -7,6 +7,7 @@
  * a page of it.
  */
 #include "client.h"
+#include "place.h"
 #include "region_priv.h"
 
 #include <errno.h>
@@ -227,12 +228,13 @@ ctl_region_watch_home(const struct eng_region *r, uint64_t rings)
 		eng_watch(r->guard, len, 0);
 }
 
-int
-ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r, char *why,
-	size_t whylen)
+/* Checks the limits of one client. Returns 0, or -EDQUOT with a sentence. */
+static int
+region_permitted(struct eng_control *c, const struct ctl_client *cl, const struct eng_region *r,
+	char *why, size_t whylen)
 {
 	const struct eng_limits limits = ctl_limits(c), *l = &limits;
-	uint32_t count, n = SHM_HOME + 1;
+	uint32_t count;
 	uint64_t bytes = brought(cl, &count);
 
 	if (count >= l->client_regions || count >= SHM_MAX_REGIONS - 1) {
@@ -249,6 +251,14 @@ ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_r
 			(unsigned long long)SHM_OBJECT_MAX);
 		return -EDQUOT;
 	}
+	return 0;
+}
+
+/* Takes the region's units of the pools. Returns 0, or -ENOSPC with a sentence. */
+static int
+region_share(
+	struct eng_control *c, const struct ctl_client *cl, uint64_t size, char *why, size_t whylen)
+{
 	if (!ctl_share_take(c, CTL_POOL_REGION, cl->eng.user)) {
 		snprintf(why, whylen,
 			"no more than %u regions of all clients are mapped, or the "
@@ -256,12 +266,42 @@ ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_r
 			c->share[CTL_POOL_REGION].size);
 		return -ENOSPC;
 	}
+	if (!ctl_space_take(c->places, cl, size)) {
+		ctl_share_give(c, CTL_POOL_REGION, cl->eng.user);
+		snprintf(why, whylen,
+			"no address space is left for %llu bytes, or the rest of it is reserved "
+			"for other users",
+			(unsigned long long)size);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+static void
+region_unshare(struct eng_control *c, const struct ctl_client *cl, uint32_t number)
+{
+	ctl_share_give(c, CTL_POOL_REGION, cl->eng.user);
+	if (number != SHM_HOME)
+		ctl_space_give(c->places, cl, cl->map[number].size);
+}
+
+int
+ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r, char *why,
+	size_t whylen)
+{
+	uint32_t n = SHM_HOME + 1;
+	int rc = region_permitted(c, cl, r, why, whylen);
+
+	if (rc == 0)
+		rc = region_share(c, cl, r->size, why, whylen);
+	if (rc < 0)
+		return rc;
 	while (cl->map[n].base != NULL)
 		n++;
 	cl->map[n] = *r;
 	cl->map[n].guard = eng_guard(r->base, r->size, &cl->eng.dead);
 	if (cl->map[n].guard < 0) {
-		ctl_share_give(c, CTL_POOL_REGION, cl->eng.user);
+		region_unshare(c, cl, n);
 		cl->map[n].base = NULL;
 		cl->map[n].size = 0;
 		snprintf(why, whylen, "this saker has mapped its maximum of regions");
@@ -279,7 +319,7 @@ ctl_region_unmap(struct ctl_client *cl, uint32_t number)
 	if (r->base == NULL)
 		return;
 	eng_unguard(r->guard);
-	ctl_share_give(cl->control, CTL_POOL_REGION, cl->eng.user);
+	region_unshare(cl->control, cl, number);
 	munmap(r->base, r->size);
 	if (r->fd >= 0)
 		close(r->fd);

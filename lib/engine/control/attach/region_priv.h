@@ -19,8 +19,9 @@ int ctl_region_map_fd(
 /* Returns whether the last close of a descriptor takes no time: it is a memfd, or a file of tmpfs,
  * with few pages to free. */
 bool ctl_region_closes_at_once(int fd);
-/* Gives the region a free number of the client, if the client's limit of memory allows it, and
- * guards it against SIGBUS. Returns the number, or -errno with one sentence in `why`. */
+/* Gives the region a free number of the client, if the client's limits and the shares of its user
+ * allow it, and guards it against SIGBUS. Returns the number, or -errno with one sentence in `why`.
+ */
 int ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r,
 	char *why, size_t whylen);
 /* Touches all pages of a home region that a loop uses, and watches them: a client that removes one
