@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_ether.h>
+
 #include "../../lib/wire/wire.h"
 
-#define LINE_MAX 1024
-#define WHY_MAX  256
+#define LINE_MOST 1024
+#define WHY_MAX   256
 
 /* ---- Show ---- */
 
@@ -113,12 +115,13 @@ static void
 show_vm(struct cmd_out *out, const struct gw *g, const struct gw_vm *vm)
 {
 	const struct gw_vm_config *c = &vm->cfg;
+	char mac[RTE_ETHER_ADDR_FMT_SIZE];
 
 	cmd_record(out, NULL);
 	cmd_text(out, "machine", "%s", c->name);
 	cmd_text(out, "state", "%s", vm->state == GW_VM_UP ? "up" : "being removed");
-	cmd_text(out, "mac", "%02x:%02x:%02x:%02x:%02x:%02x", c->mac[0], c->mac[1], c->mac[2],
-		c->mac[3], c->mac[4], c->mac[5]);
+	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)c->mac);
+	cmd_text(out, "mac", "%s", mac);
 	if (c->vlan != ETH_NO_VLAN)
 		cmd_number(out, "vlan", c->vlan);
 	show_addresses(out, c);
@@ -210,11 +213,11 @@ int
 gw_command_add(struct gw *g, const char *words, struct cmd_out *out)
 {
 	struct gw_vm_config vm;
-	char copy[LINE_MAX], why[WHY_MAX];
+	char copy[LINE_MOST], why[WHY_MAX];
 	int rc;
 
 	if (snprintf(copy, sizeof(copy), "%s", words) >= (int)sizeof(copy))
-		return cmd_refuse(out, "the line is longer than %u bytes", LINE_MAX - 1);
+		return cmd_refuse(out, "the line is longer than %u bytes", LINE_MOST - 1);
 	gw_vm_default(&vm);
 	rc = command_keys(&vm, copy, why);
 	if (rc == 0)

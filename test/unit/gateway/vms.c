@@ -289,6 +289,18 @@ Test(vms, weight_and_limits_reach_the_machines_engine)
 	host_end();
 }
 
+/* As "show port info" and "show neighbors" do. */
+Test(vms, a_mac_address_is_shown_as_everywhere)
+{
+	struct rig r;
+
+	host_start(NULL);
+	r = vm_add("one", "ip=10.9.0.2/24 mac=02:0a:00:bc:00:0f");
+	cr_assert_not_null(strstr(host_show(), "\"mac\":\"02:0A:00:BC:00:0F\""));
+	vm_del(&r, "one");
+	host_end();
+}
+
 Test(vms, an_address_or_a_function_in_use_is_refused)
 {
 	static const struct {
