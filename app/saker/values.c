@@ -173,17 +173,6 @@ parse_priorities(const char *text, uint8_t out[ENG_PRIORITIES], char *why)
 }
 
 static int
-parse_host(const char *text, struct prefix *out, char *why)
-{
-	struct prefix p;
-
-	if (conf_prefix(text, &p.addr, &p.len, why) < 0 || conf_host(&p.addr, p.len, why) < 0)
-		return -EINVAL;
-	*out = p;
-	return 0;
-}
-
-static int
 parse_idle(const char *text, enum eng_idle *at, char *why)
 {
 	uint64_t v;
@@ -372,7 +361,7 @@ value_parse(
 	case KIND_PREFIX:
 		return conf_prefix(text, &p->addr, &p->len, why);
 	case KIND_HOST:
-		return parse_host(text, at, why);
+		return conf_host_prefix(text, &p->addr, &p->len, why);
 	case KIND_VLAN:
 		return parse_vlan(text, at, why);
 	case KIND_MODE:

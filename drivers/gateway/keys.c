@@ -76,7 +76,7 @@ static const struct key {
 	{"peers", KEY_YES, AT(peers)},
 	{"function", KEY_U32, AT(function), PLAIN(0, 0xffffff)},
 	{"pcid", KEY_YES, AT(pcid)},
-	{"tunnel", KEY_TUNNEL, AT(tunnel)},
+	{"tunnel", KEY_TUNNEL},
 	{"nic", KEY_PATH, AT(nic)},
 	{"nic-mac", KEY_MAC, AT(nic_mac)},
 	{"nic-ip", KEY_NIC_ADDRS},
@@ -128,7 +128,7 @@ keys_add_addr(void *arg, const char *item, char why[CONF_WHY])
 
 	if (vm->naddrs == GW_ADDRS_MAX)
 		return REFUSE("has more than %u addresses", GW_ADDRS_MAX);
-	if (conf_prefix(item, &p->addr, &p->len, why) < 0 || conf_host(&p->addr, p->len, why) < 0)
+	if (conf_host_prefix(item, &p->addr, &p->len, why) < 0)
 		return -EINVAL;
 	vm->naddrs++;
 	return 0;
@@ -144,17 +144,6 @@ keys_add_nic_addr(void *arg, const char *item, char why[CONF_WHY])
 	if (conf_addr(item, &vm->nic_addrs[vm->nnic], why) < 0)
 		return -EINVAL;
 	vm->nnic++;
-	return 0;
-}
-
-static int
-set_tunnel(struct gw_prefix *out, const char *text, char why[CONF_WHY])
-{
-	struct gw_prefix p;
-
-	if (conf_prefix(text, &p.addr, &p.len, why) < 0 || conf_host(&p.addr, p.len, why) < 0)
-		return -EINVAL;
-	*out = p;
 	return 0;
 }
 
@@ -178,7 +167,7 @@ keys_set(struct gw_vm_config *vm, const struct key *k, const char *value, char w
 		vm->nnic = 0;
 		return conf_list(value, keys_add_nic_addr, vm, why);
 	case KEY_TUNNEL:
-		return set_tunnel(at, value, why);
+		return conf_host_prefix(value, &vm->tunnel.addr, &vm->tunnel.len, why);
 	case KEY_YES:
 		return conf_bool(value, at, why);
 	default:

@@ -62,6 +62,8 @@ int conf_mac(const char *text, uint8_t out[6], char why[CONF_WHY]);
 /* Checks that one host may have an address on a network with this prefix length: that it is neither
  * unspecified, loopback or multicast, nor the address or the broadcast address of the network. */
 int conf_host(const struct sk_addr *addr, unsigned len, char why[CONF_WHY]);
+/* As conf_prefix(), for an address that one host may have by conf_host(). */
+int conf_host_prefix(const char *text, struct sk_addr *addr, unsigned *len, char why[CONF_WHY]);
 /* Calls `each` for the items of a list that commas, spaces and tabs separate, until it returns
  * something else than 0. Returns that, or the number of items. */
 int conf_list(const char *text, int (*each)(void *arg, const char *item, char why[CONF_WHY]),

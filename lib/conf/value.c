@@ -154,6 +154,19 @@ conf_host(const struct sk_addr *addr, unsigned len, char why[CONF_WHY])
 }
 
 int
+conf_host_prefix(const char *text, struct sk_addr *addr, unsigned *len, char why[CONF_WHY])
+{
+	struct sk_addr a;
+	unsigned n;
+
+	if (conf_prefix(text, &a, &n, why) < 0 || conf_host(&a, n, why) < 0)
+		return -EINVAL;
+	*addr = a;
+	*len = n;
+	return 0;
+}
+
+int
 conf_list(const char *text, int (*each)(void *arg, const char *item, char why[CONF_WHY]), void *arg,
 	char why[CONF_WHY])
 {

@@ -133,6 +133,28 @@ Test(conf_value, not_every_address_is_a_hosts_rfc1122_3_2_1_3)
 	}
 }
 
+Test(conf_value, a_prefix_that_no_host_has_stores_nothing)
+{
+	static const char *const wrong[] = {"10.0.0.9", "10.0.0.9/33", "0.0.0.0/0", "127.0.0.1/8",
+		"224.0.0.1/4", "10.0.0.0/24", "10.0.0.255/24", "fd00::/64"};
+	struct sk_addr a, before;
+	unsigned len = 7;
+
+	cr_assert_eq(sk_addr_parse("192.0.2.1", &before), 0);
+	a = before;
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		why[0] = '\0';
+		cr_assert_eq(conf_host_prefix(wrong[i], &a, &len, why), -EINVAL, "%s", wrong[i]);
+		cr_assert_neq(why[0], '\0', "%s", wrong[i]);
+		cr_assert(sk_addr_eq(&a, &before), "%s", wrong[i]);
+		cr_assert_eq(len, 7, "%s", wrong[i]);
+	}
+	cr_assert_eq(conf_host_prefix("10.0.0.9/24", &a, &len, why), 0);
+	cr_assert_eq(len, 24);
+	cr_assert_eq(sk_addr_parse("10.0.0.9", &before), 0);
+	cr_assert(sk_addr_eq(&a, &before));
+}
+
 static int
 append(void *arg, const char *item, char reason[CONF_WHY])
 {
