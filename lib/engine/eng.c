@@ -15,6 +15,7 @@
 
 #include "../base/mem.h"
 #include "common/pages.h"
+#include "common/waker.h"
 #include "common/places.h"
 #include "control/control.h"
 #include "stage/stage.h"
@@ -120,6 +121,7 @@ make_control(struct eng *e, char *err, size_t errlen)
 		.doorbell = watch_doorbell,
 		.wake_arg = e,
 		.pages = e->pages,
+		.waker = e->waker,
 		.places = e->places,
 	};
 
@@ -195,12 +197,13 @@ wake_stage(void *arg, unsigned stage)
 	eng_wake(e, 1u << e->cfg.stage_loop[stage]);
 }
 
-/* Creates the thread's rings. A QP has one request at most. */
+/* Creates what the threads need that help the loops. A QP has one request for pages at most. */
 static int
-make_pages(struct eng *e)
+make_helpers(struct eng *e)
 {
 	e->pages = eng_pages_create(e, e->cfg.nstages, e->cfg.limits.qps, wake_stage, e);
-	return e->pages == NULL ? -ENOMEM : 0;
+	e->waker = eng_waker_create(e->cfg.limits.clients);
+	return e->pages == NULL || e->waker == NULL ? -ENOMEM : 0;
 }
 
 static int
@@ -228,7 +231,7 @@ eng_start(struct eng *e, char *err, size_t errlen)
 	if (rc == 0)
 		rc = make_rings(e);
 	if (rc == 0)
-		rc = make_pages(e);
+		rc = make_helpers(e);
 	if (rc == 0)
 		rc = make_stages(e, now, err, errlen);
 	for (unsigned i = 0; i < e->cfg.nports && rc == 0; i++)
@@ -322,8 +325,9 @@ eng_destroy(struct eng *e)
 		eng_stage_destroy(e->stages[s]);
 	if (e->control != NULL)
 		eng_control_destroy(e->control);
-	eng_pages_destroy(
-		e->pages); /* the socket's thread, which the control stage ends, uses it */
+	/* The socket's thread, which the control stage ends, uses both. */
+	eng_pages_destroy(e->pages);
+	eng_waker_destroy(e->waker);
 	free_rings(e);
 	for (unsigned k = 0; k < e->cfg.nloops; k++)
 		if (e->loops[k].epoll_fd >= 0)

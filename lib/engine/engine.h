@@ -557,6 +557,8 @@ int eng_telemetry_register(struct eng *e);
 		"attaching or passing memory waited, because the user does it too often")          \
 	X(ENG_SOCKET_FULL, SK_NOTICE,                                                              \
 		"a connection was refused, because too many have not attached")                    \
+	X(ENG_WAKE_SLOW, SK_NOTICE,                                                                \
+		"a user is woken by a thread from now on, because its wake-ups took long")         \
 	X(ENG_CLIENT_DEAD, SK_NOTICE, "a client ended, or was removed after an error")             \
 	X(ENG_QUOTA, SK_NOTICE, "a command was refused because it exceeded a quota")               \
 	X(ENG_HANDOFF, SK_NORMAL,                                                                  \

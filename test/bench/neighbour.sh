@@ -76,6 +76,7 @@ qp-open              asleep plain  hostile qp-open SOCKET 16000
 punch                asleep plain  hostile punch SOCKET 0 HOST 7900
 deep-cqs             flood  plain  hostile deep-cqs SOCKET
 deep-qps             flood  plain  hostile deep-qps SOCKET
+wakes                flood  plain  hostile wakes SOCKET
 mailbox-valid        flood  plain  hostile mailbox-valid SOCKET
 mailbox-invalid      flood  plain  hostile mailbox-invalid SOCKET
 doorbell-valid       flood  plain  hostile doorbell-valid SOCKET

@@ -25,6 +25,7 @@ static const struct attack {
 	{"deep-qps", attack_deep_qps, false},
 	{"qp-open", attack_qp_open, false},
 	{"rhythm", attack_rhythm, false},
+	{"wakes", attack_wakes, false},
 	{"mailbox-valid", attack_mailbox_valid, false},
 	{"mailbox-invalid", attack_mailbox_invalid, false},
 	{"doorbell-valid", attack_doorbell_valid, false},

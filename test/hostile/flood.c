@@ -9,6 +9,8 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -161,6 +163,44 @@ attack_qp_open(struct hostile *h)
 		rc = raw_command(&h->c, &m, SHM_XRCD_OPEN);
 	xrcd = m.body.xrcd.xrcd;
 	return rc < 0 ? rc : mailbox_flood(h, next_open);
+}
+
+static enum shm_op
+next_waking(struct hostile *h, struct shm_msg *m)
+{
+	char wake[8];
+
+	while (read(h->c.wake_fd, wake, sizeof(wake)) > 0)
+		;
+	*m = (struct shm_msg){0};
+	return SHM_QUERY_DEVICE;
+}
+
+/* Sleeps by what it tells saker, and makes each wake-up long: its end of the socket pair is
+ * registered with epoll thousands of times, and the kernel visits all of them. */
+int
+attack_wakes(struct hostile *h)
+{
+	const struct rlimit most = {20000, 20000};
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+	uint32_t n = h->number ? h->number : 16000, made = 0;
+	int epoll = epoll_create1(EPOLL_CLOEXEC), *fds = calloc(n, sizeof(*fds)), rc = -EMFILE;
+
+	setrlimit(RLIMIT_NOFILE, &most);
+	for (; fds != NULL && made < n; made++) {
+		fds[made] = dup(h->c.wake_fd);
+		if (fds[made] < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fds[made], &ev) < 0)
+			break;
+	}
+	((struct shm_header *)(void *)h->c.home)->client_sleeps = 1;
+	fprintf(stderr, "%u registrations\n", made);
+	if (made > 0)
+		rc = mailbox_flood(h, next_waking);
+	while (made > 0)
+		close(fds[--made]);
+	close(epoll);
+	free(fds);
+	return rc;
 }
 
 static enum shm_op

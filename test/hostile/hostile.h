@@ -53,6 +53,7 @@ int attack_deep_cqs(struct hostile *h);
 int attack_deep_qps(struct hostile *h);
 int attack_qp_open(struct hostile *h);
 int attack_rhythm(struct hostile *h);
+int attack_wakes(struct hostile *h);
 int attack_mailbox_valid(struct hostile *h);
 int attack_mailbox_invalid(struct hostile *h);
 int attack_doorbell_valid(struct hostile *h);

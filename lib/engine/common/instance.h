@@ -26,6 +26,7 @@
 
 struct eng_control;
 struct eng_pages;
+struct eng_waker;
 struct eng_places;
 struct eng_port_intr;
 struct eng_transport;
@@ -108,6 +109,8 @@ struct eng_control_args {
 	void *wake_arg; /* for the three */
 	/* Fetches missing pages of memory that clients pass. NULL: no memory is watched. */
 	struct eng_pages *pages;
+	/* Wakes clients of the socket whose wake-ups take long. NULL: the loops wake all. */
+	struct eng_waker *waker;
 	/* It sets the keys, and enters the datagram QPs. NULL: nobody looks. */
 	struct eng_places *places;
 };
@@ -134,6 +137,7 @@ struct eng {
 	struct eng_stage *stages[ENG_MAX_STAGES];
 	struct eng_control *control;
 	struct eng_pages *pages;
+	struct eng_waker *waker;
 	struct eng_rings rings;
 	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;

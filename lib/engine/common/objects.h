@@ -22,6 +22,7 @@ struct rof_qp;
 struct eng_qp;
 struct eng_qp_ops;
 struct eng_stage_user;
+struct eng_waker;
 struct rd_cq;
 struct rd_srq;
 
@@ -65,6 +66,7 @@ struct eng_client {
 	uint8_t *home;             /* mapped home region */
 	struct shm_header *header; /* written when the client attaches, never read */
 	int wake_fd;               /* socket that wakes the client, or -1 */
+	struct eng_waker *waker;   /* NULL: wake-ups of the client never take long */
 	/* Atomic. The client is removed (after SIGBUS, an invalid entry, or its end): no stage
 	 * polls its rings any more. */
 	bool dead;
@@ -83,6 +85,7 @@ struct eng_client {
 		/* CQs whose events wait until the event ring has room (stage_cq.c). */
 		struct eng_cq_list event_cqs;
 		TAILQ_ENTRY(eng_client_stage) event_next;
+		STAILQ_ENTRY(eng_client_stage) wake_next;
 		/* Objects that wait for a free notice, and notices about the client itself
 		 * (stage_notice.c). */
 		struct eng_qp_list notice_qps;
@@ -90,6 +93,7 @@ struct eng_client {
 		struct eng_srq_list notice_srqs;
 		TAILQ_ENTRY(eng_client_stage) notice_next;
 		bool events_pending, noticing; /* in s->event_clients, in s->noticing */
+		bool wake;                     /* in s->wakes */
 		bool mailbox, bad;             /* ENG_EC_MAILBOX, ENG_EC_CLIENT_BAD are pending */
 		bool mailbox_out;              /* the control stage holds ENG_EC_MAILBOX */
 		bool put_out;                  /* ENG_EC_CLIENT_BAD was requested */

@@ -110,6 +110,7 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	eng_stage_falcon_init(s);
 	TAILQ_INIT(&s->hot);
 	TAILQ_INIT(&s->event_clients);
+	STAILQ_INIT(&s->wakes);
 	TAILQ_INIT(&s->noticing);
 	TAILQ_INIT(&s->starving);
 	TAILQ_INIT(&s->touched);

@@ -5,9 +5,8 @@
  * sends one event for all completions of the turn. A CQ whose event finds the event ring full waits
  * in a list of its client, and costs nothing until the ring has room.
  */
-#include <unistd.h>
-
 #include "../../base/mem.h"
+#include "../common/waker.h"
 #include "stage_priv.h"
 
 #define EVENT_BURST 64 /* pending events that a client gets in a turn */
@@ -75,37 +74,39 @@ eng_complete(void *ctx, struct rd_qp *rd, bool recv, const struct rd_wc *wc)
 		eng_qp_pend(ctx, qp, EQP_P_DOOM);
 }
 
-/* Wakes the client if it sleeps. `wake_fd` is the engine's own descriptor, which never blocks. */
-static void
-wake_client(const struct eng_client *c)
-{
-	const uint64_t one = 1;
-
-	if (c->wake_fd < 0)
-		return;
-	shm_fence();
-	/* EAGAIN: the descriptor is full, so a wake-up is in it already. */
-	if (__atomic_load_n(&c->header->client_sleeps, __ATOMIC_RELAXED) != 0 &&
-		write(c->wake_fd, &one, sizeof(one)) < 0)
-		return;
-}
-
-/* Sends a completion event. Returns false while the event ring of the client is full. */
+/* Sends a completion event. Returns false while the event ring of the client is full. The caller
+ * calls clients_wake() after the last event. */
 static bool
 send_event(struct eng_stage *s, struct rd_cq *cq)
 {
-	struct shm_prod *ring = &cq->client->stage[s->index].event;
+	struct eng_client_stage *cs = &cq->client->stage[s->index];
 	struct shm_cq_event *e;
 
-	if (shm_prod_room(ring) == 0)
+	if (shm_prod_room(&cs->event) == 0)
 		return false;
-	e = shm_prod_entry(ring);
+	e = shm_prod_entry(&cs->event);
 	e->cq = cq->handle;
 	e->sub = cq->sub[s->index].number;
 	e->until = cq->sub[s->index].ring.next;
-	shm_prod_push(ring);
-	wake_client(cq->client);
+	shm_prod_push(&cs->event);
+	if (!cs->wake)
+		STAILQ_INSERT_TAIL(&s->wakes, cs, wake_next);
+	cs->wake = true;
 	return true;
+}
+
+/* Wakes each client that has received events, once. */
+static void
+clients_wake(struct eng_stage *s)
+{
+	struct eng_client_stage *cs;
+
+	while ((cs = STAILQ_FIRST(&s->wakes)) != NULL) {
+		STAILQ_REMOVE_HEAD(&s->wakes, wake_next);
+		cs->wake = false;
+		if (eng_client_wake(cs->client, true))
+			sk_count(s->counters, ENG_WAKE_SLOW);
+	}
 }
 
 /* Makes the CQ wait until the event ring of its client has room. */
@@ -145,6 +146,7 @@ eng_cqs_touched(struct eng_stage *s)
 			event_defer(s, cq);
 		cq->sub[s->index].solicited = false;
 	}
+	clients_wake(s);
 }
 
 /* Sends pending events of a client while its event ring has room. Each CQ is then checked once
@@ -183,6 +185,7 @@ eng_cqs_pending(struct eng_stage *s)
 		if (TAILQ_EMPTY(&cs->event_cqs))
 			events_done(s, cs);
 	}
+	clients_wake(s);
 	if (s->event_rings_full >= s->nevent_clients) {
 		s->event_rings_full = 0;
 		s->event_rest = s->nevent_clients > 0 ? ENG_EVENT_REST : 0;

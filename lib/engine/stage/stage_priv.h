@@ -139,6 +139,7 @@ struct eng_stage {
 	uint32_t cold_due; /* looks at cold clients that are due, in units of 1 / ENG_COLD_TURNS */
 	struct eng_client_list event_clients; /* clients with pending events */
 	uint32_t nevent_clients;
+	STAILQ_HEAD(eng_wake_list, eng_client_stage) wakes; /* clients to wake (stage_cq.c) */
 	uint32_t event_rings_full;          /* clients in a row whose event ring was full */
 	uint32_t event_rest;                /* turns until the next check */
 	struct eng_client_stage *next_bell; /* the hot client whose doorbells are next; or NULL */

@@ -10,6 +10,8 @@
 #include <rte_mempool.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "../../../lib/base/mem.h"
 #include "../../../lib/engine/common/places.h"
@@ -151,6 +153,32 @@ Test(engine_stage, a_completion_behind_a_pending_event_gets_its_own_event, .init
 	pending_free(&r, &o);
 	stage_client_del(&r, &c);
 	stage_rig_end(&r);
+}
+
+/* A wake-up is a system call: a client that has armed many queues gets one in a turn. */
+Test(engine_stage, a_turn_wakes_a_client_once, .init = pair_eal)
+{
+	struct stage_rig r;
+	struct stage_client c;
+	struct pending o;
+	struct shm_header header = {.client_sleeps = 1};
+	uint64_t one;
+	int fds[2];
+
+	stage_rig_start(&r, NULL);
+	stage_client_add(&r, &c, 1, NULL);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, fds), 0);
+	c.c->wake_fd = fds[0];
+	c.c->header = &header;
+	pending_make(&r, &c, &o);
+	cr_assert_eq(read(fds[1], &one, sizeof(one)), sizeof(one));
+	cr_assert_eq(read(fds[1], &one, sizeof(one)), -1);
+	cr_assert_eq(stage_client_events(&c, RIG_EVENTS), RIG_EVENTS);
+	pending_free(&r, &o);
+	stage_client_del(&r, &c);
+	stage_rig_end(&r);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* ---- Notices */

@@ -12,7 +12,9 @@
 #include "client.h"
 #include "place.h"
 #include "region_priv.h"
+#include "../../../base/clock.h"
 #include "../../common/sigbus.h"
+#include "../../common/waker.h"
 
 #define CLIENT_EVT_RING 64
 #define CLIENT_HEAP_MIN 4096
@@ -150,10 +152,18 @@ client_place(struct eng_control *c, struct ctl_client *cl)
 {
 	int id = ctl_place_take(c->places, cl);
 
-	if (id < 0 || cl->flat || ctl_share_take(c, CTL_POOL_REGION, cl->eng.user))
+	int rc = -ENOSPC;
+
+	if (id < 0 || cl->flat)
 		return id;
+	if (ctl_share_take(c, CTL_POOL_REGION, cl->eng.user)) {
+		rc = eng_waker_add(c->a.waker, &cl->eng, cl->tenant, sk_clock_ns(CLOCK_MONOTONIC));
+		if (rc == 0)
+			return id;
+		ctl_share_give(c, CTL_POOL_REGION, cl->eng.user);
+	}
 	ctl_place_give(c->places, cl);
-	return -ENOSPC;
+	return rc;
 }
 
 int
@@ -210,6 +220,7 @@ ctl_client_free(struct eng_control *c, struct ctl_client *cl)
 {
 	for (uint32_t i = 0; i < SHM_MAX_REGIONS; i++)
 		ctl_region_unmap(cl, i);
+	eng_waker_del(&cl->eng, sk_clock_ns(CLOCK_MONOTONIC));
 	if (cl->eng.wake_fd >= 0)
 		close(cl->eng.wake_fd);
 	ctl_place_give(c->places, cl);

@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../../base/clock.h"
 #include "../../../base/listen.h"
 #include "../../../base/log.h"
 #include "../../../base/sock.h"
@@ -38,15 +39,6 @@
 #define SOCK_UNREAD   4 /* messages of a connection that is refused */
 #define SOCK_PAUSE_MS 5 /* time after which waiting connections are examined again */
 #define SOCK_FULL_NS  (10 * 1000 * 1000l) /* pause when the process has no free descriptor */
-
-static uint64_t
-socket_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 /* Watches a descriptor; `source` is a SOURCE(). Returns 0 or -errno. */
 static int
@@ -119,7 +111,7 @@ conn_new(struct eng_socket *s, struct sock_user *user, const struct ucred *cred,
 		.doorbell = -1,
 		.user = user,
 		.cred = *cred,
-		.deadline = socket_clock_ns() + SOCK_HELLO_NS};
+		.deadline = sk_clock_ns(CLOCK_MONOTONIC) + SOCK_HELLO_NS};
 	TAILQ_INSERT_TAIL(&s->conns, k, next);
 	return k;
 }
@@ -228,7 +220,7 @@ conn_may_send(struct eng_socket *s, struct sock_conn *k)
 		ctl_sock_close(s, k);
 		return false;
 	}
-	if (k->turn || ctl_users_take(k->user, conn_ask(k), socket_clock_ns())) {
+	if (k->turn || ctl_users_take(k->user, conn_ask(k), sk_clock_ns(CLOCK_MONOTONIC))) {
 		k->turn = false;
 		return true;
 	}
@@ -300,8 +292,8 @@ static void
 conn_admit(struct eng_socket *s, int fd, const struct ucred *cred)
 {
 	char why[sizeof(((struct shm_sock_msg *)0)->text)];
-	struct sock_user *loser, *user = ctl_users_join(&s->users, cred->uid, socket_clock_ns(),
-					 &loser, why, sizeof(why));
+	struct sock_user *loser, *user = ctl_users_join(&s->users, cred->uid,
+					 sk_clock_ns(CLOCK_MONOTONIC), &loser, why, sizeof(why));
 	struct sock_conn *k;
 
 	if (user == NULL) {
@@ -426,7 +418,7 @@ socket_run(void *arg)
 			one_event(s, ev[i].data.u64, &wake);
 		if (wake)
 			woken(s);
-		socket_expire(s, socket_clock_ns());
+		socket_expire(s, sk_clock_ns(CLOCK_MONOTONIC));
 	}
 	sk_hurry_fini(&s->hurry);
 	return NULL;

@@ -15,11 +15,15 @@
 
 /* Creates the socket pair that wakes a client. Its ends have separate file descriptions, so a
  * client cannot make the engine's end, into which loops write, blocking. The client cannot send to
- * that end, which nobody reads. Returns 0 or -errno. */
+ * that end, which nobody reads, nor attach a filter to its own, which each write would run. Returns
+ * 0 or -errno. */
 static int
 make_wake(int fds[2])
 {
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+	const int on = 1;
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ||
+		setsockopt(fds[1], SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)) < 0)
 		return -errno;
 	return shutdown(fds[0], SHUT_RD) < 0 ? -errno : 0;
 }

@@ -6,9 +6,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../../base/log.h"
+#include "../../common/waker.h"
 #include "core.h"
 
 static bool
@@ -19,20 +19,10 @@ is_event(const struct shm_msg *msg)
 
 /* Wakes the client if it sleeps until such a message comes. `event`: it is no reply. */
 static void
-ctl_wake_client(const struct ctl_client *cl, bool event)
+ctl_wake_client(struct eng_control *c, const struct ctl_client *cl, bool event)
 {
-	static const uint64_t one = 1;
-	uint32_t sleeps;
-
-	if (cl->eng.wake_fd < 0)
-		return;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	sleeps = __atomic_load_n(&cl->eng.header->client_sleeps, __ATOMIC_RELAXED);
-	if (sleeps == SHM_AWAKE || (sleeps == SHM_SLEEPS_EVENTS && !event))
-		return;
-	/* If the write fails because the queue is full, an earlier write wakes the client. */
-	if (write(cl->eng.wake_fd, &one, sizeof(one)) < 0)
-		return;
+	if (eng_client_wake(&cl->eng, event))
+		sk_count(c->counters, ENG_WAKE_SLOW);
 }
 
 static void
@@ -86,7 +76,7 @@ ctl_client_send(
 		return;
 	if (ring_is_free(cl)) {
 		control_event_put(cl, msg, body_len);
-		ctl_wake_client(cl, is_event(msg));
+		ctl_wake_client(c, cl, is_event(msg));
 		return;
 	}
 	enqueue(c, cl, ctl_event_new(msg, body_len));
@@ -120,7 +110,7 @@ ctl_events_flush(struct eng_control *c, struct ctl_client *cl)
 		free(ev);
 	}
 	if (n)
-		ctl_wake_client(cl, event);
+		ctl_wake_client(c, cl, event);
 	if (n && cl->nevents == 0) {
 		TAILQ_REMOVE(&c->backlogged, cl, backlogged);
 		ctl_ring_client(c, cl); /* the client's commands have waited for this */
@@ -166,5 +156,5 @@ ctl_client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why
 	sk_log(SK_LOG_INFO, "client %u (%s) is removed: %s", cl->eng.index, cl->eng.name, why);
 	__atomic_store_n(&cl->eng.dead, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
-	ctl_wake_client(cl, true);
+	ctl_wake_client(c, cl, true);
 }
