@@ -21,6 +21,7 @@ struct eng_device {
 	/* All atomic. `again`: the device is gone only until it has started again. `down`: the link
 	 * was down when eng_device_look() was called. */
 	bool gone, again, down;
+	uint32_t speed;           /* of the link at that time: Mb/s; 0: unknown. Atomic */
 	bool connects;            /* the driver connects to its peer only when the port starts */
 	unsigned connecting;      /* calls of eng_device_look() until the first link */
 	unsigned looks;           /* since no thread uses a device that is gone; 1 before */

@@ -125,8 +125,10 @@ make_control(struct eng *e, char *err, size_t errlen)
 		.places = e->places,
 	};
 
-	if (e->cfg.nports > 0)
+	if (e->cfg.nports > 0) {
 		memcpy(args.mac, e->ports[0].mac, sizeof(args.mac));
+		args.speed = &e->ports[0].dev.speed;
+	}
 	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
 		args.to_transport[t] = e->rings.control_transport[t];
 		args.from_transport[t] = e->rings.transport_control[t];

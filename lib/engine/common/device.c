@@ -94,12 +94,21 @@ bars_unguard(struct eng_device *d)
 
 /* ---- The watch ---- */
 
+static void
+speed_note(struct eng_device *d, const struct rte_eth_link *link)
+{
+	uint32_t mbps = link->link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link->link_speed;
+
+	__atomic_store_n(&d->speed, mbps, __ATOMIC_RELAXED);
+}
+
 void
 eng_device_watch(struct eng_device *d, void (*lost)(void *arg), void *arg)
 {
 	static bool monitored; /* set with the first device, before any thread uses one */
 	const struct rte_devargs *args;
 	struct rte_eth_dev_info info;
+	struct rte_eth_link link;
 
 	d->lost = lost;
 	d->arg = arg;
@@ -107,6 +116,8 @@ eng_device_watch(struct eng_device *d, void (*lost)(void *arg), void *arg)
 	d->connecting = CONNECT_LOOKS;
 	for (unsigned n = 0; n < ENG_BARS; n++)
 		d->bars[n] = -1;
+	if (rte_eth_link_get_nowait(d->id, &link) == 0)
+		speed_note(d, &link);
 	if (rte_eth_dev_info_get(d->id, &info) != 0 || info.device == NULL ||
 		rte_eth_dev_get_name_by_port(d->id, d->port) != 0)
 		return;
@@ -189,6 +200,7 @@ eng_device_look(struct eng_device *d, bool unused)
 		return unused ? again_look(d) : ENG_DEVICE_SAME;
 	if (rte_eth_link_get_nowait(d->id, &link) != 0)
 		return ENG_DEVICE_SAME;
+	speed_note(d, &link);
 	down = link.link_status == RTE_ETH_LINK_DOWN;
 	if (!down)
 		d->connecting = 0;

@@ -99,7 +99,8 @@ struct eng_control_args {
 	/* Makes the rings between a transport stage and an engine stage: eng_rings_link(). NULL:
 	 * there are all. */
 	void (*link)(void *arg, unsigned transport, unsigned stage);
-	uint8_t mac[6]; /* of the first port */
+	uint8_t mac[6];        /* of the first port */
+	const uint32_t *speed; /* of its link, Mb/s; atomic. NULL: unknown */
 	/* Wakes loop `loop`, which may be asleep while there is work for it. The control stage
 	 * calls it from any thread. May be NULL. */
 	void (*wake)(void *arg, unsigned loop);

@@ -3,26 +3,12 @@
  * of other threads. */
 #include <string.h>
 
-#include <rte_ethdev.h>
-
 #include "attach/client.h"
 #include "cm/cm.h"
 #include "query_priv.h"
 #include "tables_priv.h"
 
 /* ---- Clients' commands ---- */
-
-/* Returns the speed of the first port's link in Mb/s, or 0 when the port has none. */
-static uint32_t
-port_speed(const struct eng_config *cfg)
-{
-	struct rte_eth_link link;
-
-	if (cfg->nports == 0 || rte_eth_link_get_nowait(cfg->ports[0].port_id, &link) != 0 ||
-		link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
-		return 0;
-	return link.link_speed;
-}
 
 /* Returns the depth of the largest completion queue, which takes no more than half of the client's
  * heap, whichever stages need a sub-ring. */
@@ -61,7 +47,7 @@ query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	d->max_ird = l->ird;
 	d->max_ord = l->ord;
 	d->mtu = c->cfg->ports[0].mtu;
-	d->speed = port_speed(c->cfg);
+	d->speed = c->a.speed != NULL ? __atomic_load_n(c->a.speed, __ATOMIC_RELAXED) : 0;
 	d->falcon = c->qp_types[ENG_FALCON] != 0;
 	d->max_mr_size = SK_MAX(l->client_mem_bytes, cl->mem_len);
 	memcpy(d->mac, c->a.mac, sizeof(d->mac));

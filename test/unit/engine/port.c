@@ -47,6 +47,7 @@ static struct driver {
 	struct rte_eth_conf conf;
 	struct rte_ether_addr group[8];
 	unsigned ngroups, attempts, probes, removes;
+	unsigned speed, links; /* Mb/s; calls that ask for the link */
 	rte_eth_dev_cb_fn report;
 	void *report_arg;
 } driver;
@@ -199,6 +200,16 @@ WRAP(rte_eth_dev_callback_register, uint16_t port, enum rte_eth_event_type type,
 }
 
 bool __real_eng_device_peer_open(const char *args);
+WRAP(rte_eth_link_get_nowait, uint16_t port, struct rte_eth_link *link)
+{
+	int rc = REAL(rte_eth_link_get_nowait, port, link);
+
+	driver.links++;
+	if (OWN(port) && driver.speed != 0)
+		link->link_speed = driver.speed;
+	return rc;
+}
+
 bool __wrap_eng_device_peer_open(const char *args);
 bool
 __wrap_eng_device_peer_open(const char *args)
@@ -472,6 +483,28 @@ Test(engine_port, a_frame_of_too_many_segments_is_copied_into_one)
 	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
 	cr_assert_arr_eq(frig.n[0].mem, frig.n[1].mem, 30000);
 	cr_assert_gt(frig_count(0, "eng", "ENG_TX_COPIED"), 0);
+	frig_stop();
+}
+
+/* A driver may take long to read the link, and must not be called while its device is removed: no
+ * client makes a loop do that. */
+Test(engine_port, the_link_is_read_by_the_thread_that_looks_at_the_ports)
+{
+	struct saker_device dev;
+	unsigned links;
+
+	frig_start(NULL);
+	driver.own = true;
+	driver.speed = RTE_ETH_SPEED_NUM_40G;
+	eng_ports_look(frig.n[0].e);
+	links = driver.links;
+	cr_assert_eq(saker_device(frig.n[0].s, &dev), 0);
+	cr_assert_eq(dev.speed, RTE_ETH_SPEED_NUM_40G);
+	driver.speed = RTE_ETH_SPEED_NUM_UNKNOWN;
+	cr_assert_eq(driver.links, links, "a command asked the driver");
+	eng_ports_look(frig.n[0].e);
+	cr_assert_eq(saker_device(frig.n[0].s, &dev), 0);
+	cr_assert_eq(dev.speed, 0);
 	frig_stop();
 }
 
