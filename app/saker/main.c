@@ -15,7 +15,7 @@
 #include <rte_log.h>
 #include <rte_pdump.h>
 
-#include "../../lib/base/log.h"
+#include "../../lib/base/log_queue.h"
 #include "identity.h"
 #include "options.h"
 #include "saker.h"
@@ -132,6 +132,32 @@ engine_run(struct app *a)
 	return rc < 0 ? saker_main_refuse(why) : EXIT_SUCCESS;
 }
 
+/* Runs the engine on the lcores of EAL. Returns the exit status. */
+static int
+eal_run(struct app *a, int argc, char **argv)
+{
+	char why[WHY_LEN];
+	int rc;
+
+	if (rte_eal_init(argc, argv) < 0) {
+		snprintf(
+			why, sizeof(why), "EAL cannot be initialized: %s", rte_strerror(rte_errno));
+		return saker_main_refuse(why);
+	}
+	logtype = rte_log_register_type_and_pick_level("user.saker", RTE_LOG_NOTICE);
+	if (settings_source(&a->s, "saker", "log") != FROM_DEFAULT)
+		commands_log_level(a->s.log_level);
+	priority_settle(&a->s);
+	/* For dpdk-dumpcap. Without support for other processes, nobody can ask for a capture. */
+	if (rte_pdump_init() < 0)
+		sk_log(SK_LOG_WARNING, "dpdk-dumpcap cannot capture: %s", rte_strerror(rte_errno));
+	rc = engine_run(a);
+	rte_pdump_uninit();
+	sk_log_queue_stop();
+	rte_eal_cleanup();
+	return rc;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -162,21 +188,12 @@ main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 	priority_begin();
-	if (rte_eal_init(n, argv) < 0) {
-		snprintf(
-			why, sizeof(why), "EAL cannot be initialized: %s", rte_strerror(rte_errno));
+	/* Before EAL binds this thread, and with it new threads, to an lcore. */
+	rc = sk_log_queue_start(log_to_rte);
+	if (rc < 0) {
+		snprintf(why, sizeof(why), "the thread that writes messages cannot be started: %s",
+			strerror(-rc));
 		return saker_main_refuse(why);
 	}
-	logtype = rte_log_register_type_and_pick_level("user.saker", RTE_LOG_NOTICE);
-	sk_log_set(SK_LOG_DEBUG, log_to_rte);
-	if (settings_source(&a.s, "saker", "log") != FROM_DEFAULT)
-		commands_log_level(a.s.log_level);
-	priority_settle(&a.s);
-	/* For dpdk-dumpcap. Without support for other processes, nobody can ask for a capture. */
-	if (rte_pdump_init() < 0)
-		sk_log(SK_LOG_WARNING, "dpdk-dumpcap cannot capture: %s", rte_strerror(rte_errno));
-	rc = engine_run(&a);
-	rte_pdump_uninit();
-	rte_eal_cleanup();
-	return rc;
+	return eal_run(&a, n, argv);
 }

@@ -5,8 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define LINE_MAX_LEN 512
-
 static void
 to_stderr(enum sk_log_level level, const char *line)
 {
@@ -30,7 +28,7 @@ static void (*log_sink)(enum sk_log_level level, const char *line) = to_stderr;
 void
 sk_log(enum sk_log_level level, const char *fmt, ...)
 {
-	char line[LINE_MAX_LEN];
+	char line[SK_LOG_LINE];
 	va_list ap;
 
 	if (level > log_most)

@@ -3,6 +3,8 @@
 #ifndef SAKER_BASE_LOG_H
 #define SAKER_BASE_LOG_H
 
+#define SK_LOG_LINE 512 /* bytes of a line, with its NUL; longer ones are cut */
+
 enum sk_log_level { SK_LOG_ERR, SK_LOG_WARNING, SK_LOG_INFO, SK_LOG_DEBUG };
 
 /* Writes one line, which `fmt` gives without its newline, when `level` is at most the level set
