@@ -84,7 +84,7 @@ pages_serve(struct eng_pages *p)
 	c->first = r->next;
 	if (c->first != NULL)
 		TAILQ_INSERT_TAIL(&p->turn, c, next);
-	eng_fetch(r->at, r->len);
+	eng_fetch(r->guard, r->at, r->len);
 	/* The ring has an entry for each request of the stage, so it is never full. */
 	rte_ring_sp_enqueue(p->out[stage], r);
 	p->wake(p->arg, stage);

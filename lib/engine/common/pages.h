@@ -16,6 +16,7 @@
 struct eng_fetch_req {
 	const uint8_t *at;
 	uint64_t len;    /* bytes */
+	uint64_t guard;  /* eng_guard_name(at): another mapping may follow at the address */
 	uint32_t client; /* client number: the turn */
 	uint32_t number; /* constant: its place among the requests of the stage */
 	uint8_t stage;   /* constant */

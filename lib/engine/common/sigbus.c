@@ -35,7 +35,8 @@
 #endif
 
 static struct guard {
-	uint32_t next;  /* of a free entry: the next one, or ENG_SPANS */
+	uint32_t next;       /* of a free entry: the next one, or ENG_SPANS */
+	uint32_t generation; /* atomic: of the mapping, or of the next one */
 	uint32_t fetch; /* atomic: size in bytes of the pages that eng_fetch() fetches; 0: none */
 	uintptr_t base;
 	size_t len;
@@ -185,7 +186,10 @@ eng_guard(void *base, size_t len, bool *flag)
 	pthread_mutex_lock(&guards_lock);
 	i = guard_take();
 	if (i != ENG_SPANS) {
-		guards[i] = (struct guard){.base = (uintptr_t)base, .len = len, .flag = flag};
+		guards[i] = (struct guard){.base = (uintptr_t)base,
+			.len = len,
+			.flag = flag,
+			.generation = guards[i].generation};
 		eng_span_add((uintptr_t)base, len, i);
 	}
 	pthread_mutex_unlock(&guards_lock);
@@ -202,6 +206,7 @@ eng_unguard(int guard)
 		pthread_cond_wait(&fetch_ended, &fetch_lock);
 	pthread_mutex_lock(&guards_lock);
 	eng_span_remove(guards[guard].base);
+	__atomic_add_fetch(&guards[guard].generation, 1, __ATOMIC_RELEASE);
 	guards[guard].next = guards_free;
 	guards_free = (uint32_t)guard;
 	pthread_mutex_unlock(&guards_lock);
@@ -340,14 +345,25 @@ guard_fill(struct guard *g, const uint8_t *at, size_t len, size_t page)
 	guard_cut(g);
 }
 
-void
-eng_fetch(const uint8_t *at, size_t len)
+uint64_t
+eng_guard_name(const void *at)
 {
-	struct guard *g;
+	int i = eng_span_find((uintptr_t)at);
+
+	return i < 0 ? 0
+		     : (uint64_t)__atomic_load_n(&guards[i].generation, __ATOMIC_ACQUIRE) << 32 |
+			       ((uint32_t)i + 1);
+}
+
+void
+eng_fetch(uint64_t name, const uint8_t *at, size_t len)
+{
+	struct guard *g = NULL;
 	size_t page;
 
 	pthread_mutex_lock(&fetch_lock);
-	g = sigbus_find((uintptr_t)at);
+	if (name != 0 && eng_guard_name(at) == name)
+		g = &guards[(uint32_t)name - 1];
 	page = g != NULL ? __atomic_load_n(&g->fetch, __ATOMIC_ACQUIRE) : 0;
 	if (page != 0)
 		g->fetches++;

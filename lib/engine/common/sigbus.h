@@ -34,11 +34,15 @@ int eng_watch_permitted(void);
  * ended when it removes one. Returns 0, or -errno when the memory is not watched: the thread that
  * touches a missing page then allocates it. Any thread. */
 int eng_watch(int guard, size_t len, size_t page);
+/* Returns the name of the guarded mapping that contains `at`, which no later mapping has, or 0. Any
+ * thread, while the mapping exists. */
+uint64_t eng_guard_name(const void *at);
 /* Fetches the missing pages of the `len` bytes at `at`, as far as ENG_FETCH_MAX bytes or one page.
  * If there is no memory for them, or the client removes them at once, the mapping is replaced by
  * zero pages and the client marked. The pages are present on return. It may take milliseconds. Does
- * nothing when the memory is not watched. Any thread but a loop. */
-void eng_fetch(const uint8_t *at, size_t len);
+ * nothing when the memory is not watched, or when the mapping `name` has gone, whatever is at its
+ * address now. Any thread but a loop. */
+void eng_fetch(uint64_t name, const uint8_t *at, size_t len);
 
 #define ENG_FETCH_MAX (2u << 20)
 

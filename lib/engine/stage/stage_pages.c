@@ -11,6 +11,7 @@
  */
 #include "../../base/mem.h"
 #include "../common/pages.h"
+#include "../common/sigbus.h"
 #include "qp_ops_priv.h"
 
 #define PAGES_TURN 64 /* requests whose QPs continue in a turn */
@@ -44,6 +45,7 @@ eng_pages_fetch(void *ctx, struct rd_qp *rd, const uint8_t *at, uint64_t len)
 		return; /* the QP tries again when that request is done */
 	r->at = at;
 	r->len = len;
+	r->guard = eng_guard_name(at);
 	r->client = qp->client->index;
 	pages_request(s, qp->payer->user, r);
 }

@@ -136,10 +136,36 @@ unwatch(struct watched *w)
 }
 
 static void
+fetch(const uint8_t *at, size_t len)
+{
+	eng_fetch(eng_guard_name(at), at, len);
+}
+
+static void
 punch(const struct watched *w)
 {
 	cr_assert_eq(
 		fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)w->len), 0);
+}
+
+/* A request may outlast its region, and a region of another client may follow at its address. */
+Test(engine_sigbus, a_request_of_a_mapping_that_has_gone_fetches_nothing)
+{
+	struct watched w;
+	uint64_t gone;
+
+	cr_assert(watch(&w, 0, 4096, 4));
+	gone = eng_guard_name(w.mem);
+	cr_assert_neq(gone, 0);
+	eng_unguard(w.guard);
+	cr_assert_eq(eng_guard_name(w.mem), 0);
+	w.guard = eng_guard(w.mem, w.len, &w.dead);
+	cr_assert_eq(eng_watch(w.guard, w.len, 4096), 0);
+	eng_fetch(gone, w.mem, 1);
+	cr_assert_not(sk_probe(w.mem));
+	fetch(w.mem, 1);
+	cr_assert(sk_probe(w.mem));
+	unwatch(&w);
 }
 
 /* Checks holes in memory with pages of one size: probed, fetched, punched, fetched again. */
@@ -151,7 +177,7 @@ holes_are_fetched(unsigned flags, size_t page)
 	if (!watch(&w, flags, page, 4))
 		cr_skip_test("no pages of %zu bytes", page);
 	cr_assert_not(sk_probe(w.mem));
-	eng_fetch(w.mem + 5, 1);
+	fetch(w.mem + 5, 1);
 	if (w.dead)
 		cr_skip_test("no free pages of %zu bytes", page);
 	cr_assert(sk_probe(w.mem) && sk_probe(w.mem + page - 1));
@@ -159,9 +185,9 @@ holes_are_fetched(unsigned flags, size_t page)
 	w.mem[5] = 9;
 	punch(&w);
 	cr_assert_not(sk_probe(w.mem + 5));
-	eng_fetch(w.mem + 5, page);
+	fetch(w.mem + 5, page);
 	cr_assert_eq(w.mem[5], 0);
-	eng_fetch(w.mem + 5, page); /* the page is present */
+	fetch(w.mem + 5, page); /* the page is present */
 	cr_assert_not(w.dead);
 	unwatch(&w);
 }
@@ -183,7 +209,7 @@ Test(engine_sigbus, a_page_that_its_client_has_touched_is_present)
 	cr_assert(watch(&w, 0, 4096, 4));
 	cr_assert_eq(pwrite(w.fd, "x", 1, 4096), 1);
 	cr_assert(sk_probe(w.mem + 4096));
-	eng_fetch(w.mem, w.len); /* fills the others, and leaves this one alone */
+	fetch(w.mem, w.len); /* fills the others, and leaves this one alone */
 	cr_assert(w.mem[4096] == 'x' && w.mem[0] == 0 && w.mem[3 * 4096] == 0);
 	unwatch(&w);
 }
@@ -193,7 +219,7 @@ Test(engine_sigbus, a_small_page_that_is_removed_behind_the_probe_reads_as_zeros
 	struct watched w;
 
 	cr_assert(watch(&w, 0, 4096, 2));
-	eng_fetch(w.mem, w.len);
+	fetch(w.mem, w.len);
 	w.mem[0] = w.mem[4096] = 7;
 	punch(&w);
 	cr_assert_eq(__atomic_load_n(&w.mem[0], __ATOMIC_RELAXED), 0);
@@ -223,7 +249,7 @@ Test(engine_sigbus, a_client_that_removes_a_huge_page_behind_the_probe_is_ended)
 
 	if (!watch(&w, MFD_HUGETLB | MFD_HUGE_2MB, HUGE, 1))
 		cr_skip_test("no huge pages");
-	eng_fetch(w.mem, 1);
+	fetch(w.mem, 1);
 	if (w.dead)
 		cr_skip_test("no free huge pages");
 	punch(&w);
@@ -237,7 +263,7 @@ Test(engine_sigbus, a_client_that_removes_a_page_of_its_rings_is_ended)
 	struct watched w;
 
 	cr_assert(watch(&w, 0, 4096, 2));
-	eng_fetch(w.mem, w.len);
+	fetch(w.mem, w.len);
 	cr_assert_eq(eng_watch(w.guard, w.len, 0), 0);
 	cr_assert_eq(__atomic_load_n(&w.mem[0], __ATOMIC_RELAXED), 0);
 	cr_assert_not(w.dead);
@@ -255,12 +281,12 @@ truncation_ends(unsigned flags, size_t page)
 
 	if (!watch(&w, flags, page, 4))
 		cr_skip_test("no pages of %zu bytes", page);
-	eng_fetch(w.mem, 1);
+	fetch(w.mem, 1);
 	if (w.dead)
 		cr_skip_test("no free pages of %zu bytes", page);
 	cr_assert_eq(ftruncate(w.fd, (off_t)page), 0);
 	cr_assert(sk_probe(w.mem) && !sk_probe(w.mem + page));
-	eng_fetch(w.mem + page, 1);
+	fetch(w.mem + page, 1);
 	cr_assert(w.dead, "nothing can be fetched there");
 	cr_assert(sk_probe(w.mem + page), "zero pages are in its place");
 	cr_assert_eq(w.mem[page], 0);
@@ -286,7 +312,7 @@ Test(engine_sigbus, a_client_without_memory_for_its_pages_is_ended)
 	if (!watch(&w, MFD_HUGETLB | MFD_HUGE_1GB, 1u << 30, 1))
 		cr_skip_test("no pages of 1 GiB");
 	cr_assert_not(sk_probe(w.mem));
-	eng_fetch(w.mem, 1);
+	fetch(w.mem, 1);
 	if (!w.dead)
 		cr_skip_test("this machine has free pages of 1 GiB");
 	cr_assert_eq(eng_sigbus_count(), before + 1);

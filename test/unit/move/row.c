@@ -279,7 +279,7 @@ ready(const struct saker_mr *mr, const uint8_t *at, size_t len)
 	cr_assert(m != NULL && (m->access & ACCESS) == ACCESS);
 	cr_assert(addr >= m->base && addr + len <= m->base + m->len);
 	for (; (missing = rd_mr_missing(m, &addr, len, &run)) != NULL; addr = (uintptr_t)at)
-		eng_fetch(missing, run);
+		eng_fetch(eng_guard_name(missing), missing, run);
 	return m;
 }
 
