@@ -192,7 +192,7 @@ attack_wakes(struct hostile *h)
 		if (fds[made] < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fds[made], &ev) < 0)
 			break;
 	}
-	((struct shm_header *)(void *)h->c.home)->client_sleeps = 1;
+	((struct shm_header *)(void *)h->c.home)->client_sleeps = SHM_SLEEPS;
 	fprintf(stderr, "%u registrations\n", made);
 	if (made > 0)
 		rc = mailbox_flood(h, next_waking);

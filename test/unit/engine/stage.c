@@ -161,7 +161,7 @@ Test(engine_stage, a_turn_wakes_a_client_once, .init = pair_eal)
 	struct stage_rig r;
 	struct stage_client c;
 	struct pending o;
-	struct shm_header header = {.client_sleeps = 1};
+	struct shm_header header = {.client_sleeps = SHM_SLEEPS};
 	uint64_t one;
 	int fds[2];
 
