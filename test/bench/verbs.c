@@ -46,34 +46,27 @@ vb_rc(int rc, const char *what)
 }
 
 void
-vb_events_lock(void)
+vb_owned_enter(struct ibv_context *c, struct vb_owned *o, enum vb_owned_kind k)
 {
 }
 
 void
-vb_events_unlock(void)
+vb_owned_leave(struct vb_owned *o)
 {
 }
 
 void
-vb_async_purge(struct ibv_context *c, void *element)
+vb_retire_begin(struct vb_retire *r)
+{
+}
+
+void
+vb_retire_end(struct vb_retire *r, bool destroyed)
 {
 }
 
 void
 vb_channel_ring(struct vb_cq *q)
-{
-}
-
-uint32_t
-vb_channel_forget(struct vb_cq *q)
-{
-	return 0;
-}
-
-void
-vb_await_acks(struct ibv_context *c, pthread_mutex_t *mutex, pthread_cond_t *cond,
-	const uint32_t *acked, uint32_t got)
 {
 }
 
