@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../../lib/base/clock.h"
 #include "../../lib/base/log.h"
 #include "../../lib/rof/exchange.h"
 #include "identity.h"
@@ -288,13 +289,11 @@ change_on_signal(struct app *a)
 {
 	struct cmd_out *out = cmd_out_new();
 	char state[WHY_LEN + 64];
-	struct timespec ts;
 
 	if (out == NULL)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-		(uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+		sk_clock_ns(CLOCK_MONOTONIC) / 1000);
 	notify_manager(state);
 	if (change_reload(a, "", out) < 0) {
 		sk_log(SK_LOG_ERR, "reload: %s", cmd_refusal(out));

@@ -13,6 +13,14 @@ unsigned sk_prefix_common(const struct sk_addr *a, const struct sk_addr *b);
  * fe80::/64. */
 struct sk_addr sk_link_local_of_mac(const uint8_t mac[6]);
 
+/* Returns how many bytes of an address name its network, for limits of each network: a host may
+ * have all addresses of an IPv6 prefix of 64 bits, but of IPv4 only one. */
+static inline size_t
+sk_network_len(const struct sk_addr *a)
+{
+	return sk_addr_is_v4(a) ? sizeof(*a) : 8;
+}
+
 /* Returns whether an address is a link-local address of IPv6: fe80::/10. */
 static inline bool
 sk_is_link_local(const struct sk_addr *a)

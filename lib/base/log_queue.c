@@ -142,6 +142,7 @@ sk_log_queue_start(void (*sink)(enum sk_log_level level, const char *line))
 		close(queue.fd);
 		return -rc;
 	}
+	pthread_setname_np(queue.thread, "saker-log");
 	queue.runs = true;
 	sk_log_set(SK_LOG_DEBUG, log_put);
 	return 0;

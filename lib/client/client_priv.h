@@ -359,8 +359,6 @@ int cl_wait_init(struct saker *s);
  * them at that time. */
 void cl_wait_renew(struct saker *s);
 void cl_wait_free(struct saker *s);
-/* Returns the time of CLOCK_MONOTONIC, which all functions of the library use. */
-uint64_t cl_clock_ns(void);
 /* Checks whether the engine has gone. */
 bool cl_gone(struct saker *s);
 /* Sleeps until the engine may have written something, another thread has set `*done`, or the time

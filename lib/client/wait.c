@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/clock.h"
 #include "client_priv.h"
 
 #define FOLLOWER_MS 20    /* longest sleep of a follower before it polls by itself */
@@ -39,19 +40,10 @@
 #define UNRUNG_MS   1     /* longest sleep before the first interrupt of an ivshmem device */
 #define GONE_EVERY  256   /* polls that found nothing between two checks of the socket */
 
-uint64_t
-cl_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static uint64_t
 clock_ms(void)
 {
-	return cl_clock_ns() / 1000000;
+	return sk_clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 static int

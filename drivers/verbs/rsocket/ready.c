@@ -14,6 +14,7 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "../../../lib/base/clock.h"
 #include "rs_priv.h"
 
 #define FILLER  12000 /* bytes; the buffer has 32768 */
@@ -120,18 +121,15 @@ time_limit(struct vb_rs *rs, short events)
 static bool
 spin(struct vb_rs *rs)
 {
-	struct timespec from, now;
+	const uint64_t until = sk_clock_ns(CLOCK_MONOTONIC) + SPIN_NS;
 	bool any;
 
-	clock_gettime(CLOCK_MONOTONIC, &from);
 	do {
 		pthread_mutex_unlock(&rs->lock);
 		sched_yield();
 		pthread_mutex_lock(&rs->lock);
 		any = vb_rs_progress(rs) > 0;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (!any && rs->cq != NULL &&
-		 (now.tv_sec - from.tv_sec) * 1000000000L + now.tv_nsec - from.tv_nsec < SPIN_NS);
+	} while (!any && rs->cq != NULL && sk_clock_ns(CLOCK_MONOTONIC) < until);
 	return any;
 }
 

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../base/clock.h"
 #include "../../base/thread.h"
 #include "bar_priv.h"
 
@@ -153,9 +154,9 @@ engine_lives(struct cl_bar *b, uint32_t *seen, unsigned *still)
 static void
 between_beats(struct cl_bar *b)
 {
-	const uint64_t due = cl_clock_ns() + SHM_BAR_BEAT_MS * MS;
+	const uint64_t due = sk_clock_ns(CLOCK_MONOTONIC) + SHM_BAR_BEAT_MS * MS;
 
-	while (cl_clock_ns() < due && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+	while (sk_clock_ns(CLOCK_MONOTONIC) < due && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
 		bool watched = __atomic_load_n(&b->watched, __ATOMIC_ACQUIRE);
 		long gap = !watched                      ? IDLE_NS
 			   : b->quiet_ns < WATCH_FAST_NS ? WATCH_MIN_NS

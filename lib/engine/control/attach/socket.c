@@ -525,6 +525,7 @@ ctl_socket_start(struct eng_control *c, const char *path, char *err, size_t errl
 		socket_free(s);
 		return rc;
 	}
+	pthread_setname_np(s->thread, "saker-socket");
 	c->socket = s;
 	return 0;
 }

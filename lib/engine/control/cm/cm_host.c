@@ -31,14 +31,13 @@ host_bucket(
 	return &c->host_hash[sk_siphash(&c->qpn_key, &key, sizeof(key)) % CTL_HOST_HASH];
 }
 
-/* Returns the counter of the network of an address. A host may have all addresses of an IPv6 prefix
- * of 64 bits, but of IPv4 only one. */
+/* Returns the counter of the network of an address. */
 static uint32_t *
 host_prefix(const struct eng_control *c, const struct sk_addr *remote)
 {
-	size_t len = sk_addr_is_v4(remote) ? sizeof(*remote) : 8;
+	uint64_t hash = sk_siphash(&c->qpn_key, remote, sk_network_len(remote));
 
-	return &c->host_prefix[sk_siphash(&c->qpn_key, remote, len) % CTL_HOST_HASH];
+	return &c->host_prefix[hash % CTL_HOST_HASH];
 }
 
 /* Returns the number of the host connection for packets of a class from an engine stage, or the

@@ -35,14 +35,13 @@ host_bucket_of(struct eng_falcon *f, const struct sk_addr *laddr, const struct s
 	return &f->hosts[sk_siphash(&f->host_key, both, sizeof(both)) % ENG_FALCON_HOSTS];
 }
 
-/* Returns the counter of the source prefix of an address: a host may have all addresses of an IPv6
- * prefix of 64 bits, but of IPv4 only one. */
+/* Returns the counter of the network of an address. */
 static uint16_t *
 falcon_host_prefix(struct eng_falcon *f, const struct sk_addr *raddr)
 {
-	size_t len = sk_addr_is_v4(raddr) ? sizeof(*raddr) : 8;
+	uint64_t hash = sk_siphash(&f->host_key, raddr, sk_network_len(raddr));
 
-	return &f->per_prefix[sk_siphash(&f->host_key, raddr, len) % ENG_FALCON_HOSTS];
+	return &f->per_prefix[hash % ENG_FALCON_HOSTS];
 }
 
 static struct eng_falcon_host *
