@@ -145,6 +145,14 @@ eal_run(struct app *a, int argc, char **argv)
 		return saker_main_refuse(why);
 	}
 	logtype = rte_log_register_type_and_pick_level("user.saker", RTE_LOG_NOTICE);
+	priority_aside(true);
+	rc = sk_log_queue_start(log_to_rte);
+	priority_aside(false);
+	if (rc < 0) {
+		snprintf(why, sizeof(why), "the thread that writes messages cannot be started: %s",
+			strerror(-rc));
+		return saker_main_refuse(why);
+	}
 	if (settings_source(&a->s, "saker", "log") != FROM_DEFAULT)
 		commands_log_level(a->s.log_level);
 	priority_settle(&a->s);
@@ -163,7 +171,7 @@ main(int argc, char **argv)
 {
 	static struct app a;
 	char why[WHY_LEN];
-	int n = eal_argc(argc, argv), rc;
+	int n = eal_argc(argc, argv);
 
 	rte_set_application_usage_hook(options_usage);
 	/* getopt_long() takes the element "--" for the program's name. */
@@ -188,12 +196,5 @@ main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 	priority_begin();
-	/* Before EAL binds this thread, and with it new threads, to an lcore. */
-	rc = sk_log_queue_start(log_to_rte);
-	if (rc < 0) {
-		snprintf(why, sizeof(why), "the thread that writes messages cannot be started: %s",
-			strerror(-rc));
-		return saker_main_refuse(why);
-	}
 	return eal_run(&a, n, argv);
 }

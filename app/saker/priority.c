@@ -26,9 +26,10 @@ priority_begin(void)
 	const struct sched_param ordinary = {0};
 	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 
-	CPU_ZERO(&state.cpus);
-	if ((policy != SCHED_FIFO && policy != SCHED_RR) || sched_getparam(0, &state.param) < 0 ||
-		sched_getaffinity(0, sizeof(state.cpus), &state.cpus) < 0 ||
+	if (sched_getaffinity(0, sizeof(state.cpus), &state.cpus) < 0)
+		CPU_ZERO(&state.cpus);
+	if ((policy != SCHED_FIFO && policy != SCHED_RR) || CPU_COUNT(&state.cpus) == 0 ||
+		sched_getparam(0, &state.param) < 0 ||
 		sched_setscheduler(0, SCHED_OTHER, &ordinary) < 0)
 		return;
 	state.policy = policy;

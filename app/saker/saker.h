@@ -180,8 +180,8 @@ int show_failed(void *app, const char *arg, struct cmd_out *out);
 void folder_make(const char *path);
 
 /* ---- priority.c ---- */
-/* If the process has real-time priority, notes it and gives the process ordinary priority. Call
- * this before EAL starts. */
+/* Notes the cores of the process. If it has real-time priority, notes that and gives the process
+ * ordinary priority. Call this before EAL starts. */
 void priority_begin(void);
 /* Replaces idle by sleep if lcores with real-time priority leave no core to the other threads. Call
  * this after EAL has started. */

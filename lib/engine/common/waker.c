@@ -216,7 +216,7 @@ eng_waker_add(struct eng_waker *w, struct eng_client *c, uint64_t tenant, uint64
 	if (!w->running)
 		rc = rte_ctrl_thread_create(&w->thread, "saker-wake", NULL, waker_run, w);
 	if (rc != 0)
-		return -rc;
+		return rc > 0 ? -rc : rc;
 	w->running = true;
 	u = &w->user[c->user];
 	if (u->clients++ == 0) {
