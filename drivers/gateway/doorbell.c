@@ -99,9 +99,7 @@ doorbell_close_unread(int fd)
 	struct sk_hurry hurry;
 
 	sk_hurry_init(&hurry);
-	sk_hurry_begin(&hurry);
-	close(fd);
-	sk_hurry_end(&hurry);
+	sk_hurry_close(&hurry, fd);
 	sk_hurry_fini(&hurry);
 }
 

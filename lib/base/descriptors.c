@@ -71,6 +71,14 @@ sk_hurry_end(const struct sk_hurry *h)
 	hurry_set(h, 0);
 }
 
+void
+sk_hurry_close(const struct sk_hurry *h, int fd)
+{
+	sk_hurry_begin(h);
+	close(fd);
+	sk_hurry_end(h);
+}
+
 /* ---- Closing on another thread ---- */
 
 struct sk_closer {

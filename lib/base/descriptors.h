@@ -33,6 +33,8 @@ void sk_hurry_fini(struct sk_hurry *h);
 /* Do nothing without sk_hurry_init(). System calls in between may fail with EINTR. */
 void sk_hurry_begin(const struct sk_hurry *h);
 void sk_hurry_end(const struct sk_hurry *h);
+/* Closes a socket between the two: its unread messages may have descriptors. */
+void sk_hurry_close(const struct sk_hurry *h, int fd);
 
 /* ---- Closing on another thread ---- */
 

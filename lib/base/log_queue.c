@@ -39,7 +39,7 @@ queue_wake(void)
 	const uint64_t one = 1;
 	ssize_t n = write(queue.fd, &one, sizeof(one));
 
-	(void)n; /* EAGAIN: the thread is being woken already */
+	(void)n; /* the counter is never so full that the write fails or blocks */
 }
 
 /* The sink of sk_log() while the thread runs. */

@@ -61,20 +61,11 @@ cmd_server_fd(const struct cmd_server *s)
 	return s->epoll_fd;
 }
 
-/* Closes a socket, whose unread messages may have descriptors (base/descriptors.h). */
-static void
-server_close_unread(const struct cmd_server *s, int fd)
-{
-	sk_hurry_begin(&s->hurry);
-	close(fd);
-	sk_hurry_end(&s->hurry);
-}
-
 /* Closing the descriptor removes it from the epoll set: no other process has it. */
 static void
 server_hang_up(const struct cmd_server *s, struct connection *c)
 {
-	server_close_unread(s, c->fd);
+	sk_hurry_close(&s->hurry, c->fd);
 	free(c->answer);
 	*c = (struct connection){.fd = -1};
 }
@@ -90,7 +81,7 @@ cmd_server_close(struct cmd_server *s)
 			server_hang_up(s, &s->conns[i]);
 	if (s->path[0] != '\0')
 		unlink(s->path);
-	server_close_unread(s, s->listen_fd);
+	sk_hurry_close(&s->hurry, s->listen_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	sk_hurry_fini(&s->hurry);

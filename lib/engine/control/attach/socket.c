@@ -49,15 +49,6 @@ ctl_sock_watch(struct eng_socket *s, int fd, uint64_t source)
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* Closes a connection, whose unread messages may have descriptors. */
-static void
-sock_close_unread(const struct eng_socket *s, int fd)
-{
-	sk_hurry_begin(&s->hurry);
-	close(fd);
-	sk_hurry_end(&s->hurry);
-}
-
 /* Closes a descriptor that the thread watches. */
 static void
 socket_unwatch(struct eng_socket *s, int *fd)
@@ -65,7 +56,7 @@ socket_unwatch(struct eng_socket *s, int *fd)
 	if (*fd < 0)
 		return;
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
-	sock_close_unread(s, *fd);
+	sk_hurry_close(&s->hurry, *fd);
 	*fd = -1;
 }
 
@@ -298,7 +289,7 @@ conn_admit(struct eng_socket *s, int fd, const struct ucred *cred)
 
 	if (user == NULL) {
 		socket_turn_away(s, fd, why);
-		sock_close_unread(s, fd);
+		sk_hurry_close(&s->hurry, fd);
 		return;
 	}
 	if (loser != NULL)
@@ -440,7 +431,7 @@ socket_free(struct eng_socket *s)
 	}
 	if (s->listen_fd >= 0) {
 		unlink(s->path);
-		sock_close_unread(s, s->listen_fd);
+		sk_hurry_close(&s->hurry, s->listen_fd);
 	}
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
