@@ -88,19 +88,6 @@ vb_qp_set_state(struct vb_qp *q, enum ibv_qp_state state)
 {
 }
 
-int
-vb_fail(int err, const char *fmt, ...)
-{
-	errno = err;
-	return err;
-}
-
-int
-vb_rc(int rc, const char *what)
-{
-	return rc < 0 ? -rc : 0;
-}
-
 /* ---- The engine: the order in which objects end ---- */
 
 static char ends[32]; /* a letter for each object */

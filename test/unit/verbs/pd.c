@@ -24,25 +24,6 @@ static int live;
 /* ---- The functions of other files that pd.c calls ---- */
 
 int
-vb_alive(struct ibv_context *c)
-{
-	return 0;
-}
-
-int
-vb_fail(int err, const char *fmt, ...)
-{
-	errno = err;
-	return err;
-}
-
-int
-vb_rc(int rc, const char *what)
-{
-	return rc < 0 ? -rc : 0;
-}
-
-int
 saker_pd_create(struct saker *s, struct saker_pd **out)
 {
 	*out = NULL;

@@ -15,19 +15,6 @@ static struct {
 /* ---- The functions of other files that qp_state.c calls ---- */
 
 int
-vb_fail(int err, const char *fmt, ...)
-{
-	errno = err;
-	return err;
-}
-
-int
-vb_rc(int rc, const char *what)
-{
-	return rc < 0 ? -rc : 0;
-}
-
-int
 vb_alive(struct ibv_context *c)
 {
 	return vb_is_dead(c) ? EIO : 0;

@@ -32,35 +32,6 @@ static pthread_mutex_t events = PTHREAD_MUTEX_INITIALIZER;
 /* ---- What the tested files need of others ---- */
 
 int
-vb_alive(struct ibv_context *c)
-{
-	return 0;
-}
-
-void
-vb_owned_enter(struct ibv_context *c, struct vb_owned *o, enum vb_owned_kind kind)
-{
-}
-
-void
-vb_owned_leave(struct vb_owned *o)
-{
-}
-
-int
-vb_fail(int err, const char *fmt, ...)
-{
-	errno = err;
-	return err;
-}
-
-int
-vb_rc(int rc, const char *what)
-{
-	return rc < 0 ? -rc : 0;
-}
-
-int
 vb_dispatch_start(struct vb_attachment *a)
 {
 	return 0;

@@ -16,35 +16,6 @@ static struct vb_pd pd = {.pd.context = &context.vctx.context};
 
 /* ---- What the tested file needs of others ---- */
 
-int
-vb_alive(struct ibv_context *c)
-{
-	return 0;
-}
-
-void
-vb_owned_enter(struct ibv_context *c, struct vb_owned *o, enum vb_owned_kind kind)
-{
-}
-
-void
-vb_owned_leave(struct vb_owned *o)
-{
-}
-
-int
-vb_fail(int err, const char *fmt, ...)
-{
-	errno = err;
-	return err;
-}
-
-int
-vb_rc(int rc, const char *what)
-{
-	return rc < 0 ? -rc : 0;
-}
-
 void
 vb_retire_begin(struct vb_retire *r)
 {
