@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.." || exit 1
 export CI_LONG=
 passed=0 failed=0 skipped=0 shares=()
 all="lint unit count asan tsan fuzz interop"
-parts=
+parts='' only=''
 for a in "$@"; do
     case $a in
     --long) CI_LONG=1 ;;
@@ -72,7 +72,19 @@ compiled() {
     rm -f "$b.log"
 }
 
-build() { configured "$@" && compiled "$1"; } # build FOLDER MESON-OPTIONS...
+# needed FOLDER SUITE: the files that ninja builds for the tests of the suite, and those that the
+# test client-installed installs.
+needed() {
+    meson introspect "$1" --tests --targets | jq -r --arg folder "$PWD/$1/" --arg suite "saker:$2" '
+        [.tests[] | select(.suite | index($suite)) | .depends[]] as $ids |
+        .targets[] | select(.installed or (.id | IN($ids[]))) | .filename[] | ltrimstr($folder)'
+}
+
+# build FOLDER MESON-OPTIONS...: builds everything, or what the suite $only needs.
+build() {
+    # shellcheck disable=SC2046 # a list of names
+    configured "$@" && compiled "$1" ${only:+$(needed "$1" "$only")}
+}
 
 # suite FOLDER MESON-TEST-OPTIONS...
 suite() {
@@ -124,7 +136,7 @@ part_count() {
     [ -z "$CI_LONG" ] || check "cache lines" test/bench/lines.sh
 }
 part_asan() {
-    need build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 &&
+    only=unit need build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 &&
         suite build-asan --suite unit --timeout-multiplier 4
 }
 part_tsan() { need build && suite build --suite tsan; }
