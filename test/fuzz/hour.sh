@@ -32,7 +32,7 @@ for name in "${names[@]}"; do
         'select(.[1] | endswith($name)) | .[5:][]' <<<"$commands")
     folder=$build/hour/$name
     mkdir -p "$folder"
-    "$here/run.sh" "$build/test/fuzz/fuzz_$name" "$here/corpus/$name" "$folder" 1000000000 \
+    "$here/run.sh" "$build/test/fuzz/fuzz_$name" "$here/corpus/$name" "$folder" -1 \
         "${options[@]}" -timeout=3600 -seed=$((RANDOM * RANDOM + 1)) >"$build/hour/$name.log" 2>&1 &
     pid=$! time=0
     while s=$(used $pid) && [ -n "$s" ] && time=$s && [ "$time" -lt "${TIME:-3600}" ]; do
