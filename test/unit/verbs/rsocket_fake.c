@@ -387,6 +387,45 @@ rsf_connect(int listener, int fds[2])
 	cr_assert_geq(fds[1], 0);
 }
 
+int
+rsf_pair(int fds[2])
+{
+	int listener = rsf_listener(AF_INET);
+
+	rsf_connect(listener, fds);
+	return listener;
+}
+
+static uint8_t
+pattern(size_t i)
+{
+	return (uint8_t)(i * 2654435761u >> 11);
+}
+
+void
+rsf_transfer(int from, int to, size_t bytes)
+{
+	static uint8_t out[50000], in[7001];
+	size_t sent = 0, got = 0;
+
+	while (got < bytes) {
+		size_t n = bytes - sent < sizeof(out) ? bytes - sent : sizeof(out);
+		ssize_t rc;
+
+		for (size_t i = 0; i < n; i++)
+			out[i] = pattern(sent + i);
+		rc = n > 0 ? rsend(from, out, n, MSG_DONTWAIT) : 0;
+		cr_assert(rc >= 0 || errno == EAGAIN);
+		sent += rc > 0 ? (size_t)rc : 0;
+		rc = rrecv(to, in, sizeof(in), MSG_DONTWAIT);
+		cr_assert(rc > 0 || errno == EAGAIN);
+		for (ssize_t i = 0; i < rc; i++)
+			cr_assert_eq(in[i], pattern(got + (size_t)i));
+		got += rc > 0 ? (size_t)rc : 0;
+	}
+	cr_assert_eq(got, sent);
+}
+
 short
 rsf_poll(int fd)
 {

@@ -54,6 +54,10 @@ void rsf_connect_to_listener(int fd);
 int rsf_waiting(void);
 /* Makes a connection: [0] connected, [1] was accepted by `listener`. Both block. */
 void rsf_connect(int listener, int fds[2]);
+/* Makes a listener of IPv4, and a connection to it as rsf_connect() does. Returns the listener. */
+int rsf_pair(int fds[2]);
+/* Writes and reads by turns without waiting, in pieces of odd sizes, and compares the bytes. */
+void rsf_transfer(int from, int to, size_t bytes);
 /* Ends the connection of a socket, closes the socket, and waits until the library has destroyed its
  * objects. The caller releases the result by vb_rs_put(). */
 struct vb_rs *rsf_destroyed(int fd);

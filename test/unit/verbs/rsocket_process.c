@@ -23,13 +23,6 @@ TestSuite(rsocket_process, .init = rsf_reset, .fini = rsf_end, .timeout = 60);
 static int fds[2]; /* [0] has connected, [1] was accepted */
 static int listener;
 
-static void
-connected(void)
-{
-	listener = rsf_listener(AF_INET);
-	rsf_connect(listener, fds);
-}
-
 /* ---- Other processes ---- */
 
 /* In the child of fork(2): sends back what it receives, in upper case. */
@@ -53,7 +46,7 @@ Test(rsocket_process, a_child_serves_the_connection_that_its_parent_has_accepted
 	int status;
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	memset(bytes, 'a', sizeof(bytes));
 	cr_assert_eq(rwrite(fds[0], bytes, 100), 100);
 	child = fork();
@@ -106,7 +99,7 @@ Test(rsocket_process, the_request_for_a_relay_that_has_begun_is_no_data)
 	int status;
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	child = fork();
 	if (child == 0)
 		child_asks_late(fds[1]);
@@ -123,7 +116,7 @@ Test(rsocket_process, a_child_may_use_the_connection_while_its_parent_keeps_it)
 	int status;
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	child = fork();
 	if (child == 0)
 		child_serve(fds[1]);
@@ -165,7 +158,7 @@ Test(rsocket_process, msg_trunc_discards_the_bytes_of_a_relay_tcp_7)
 	int status;
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	memset(bytes, 'a', sizeof(bytes));
 	memcpy(bytes + 10000, "xyz", 3);
 	child = fork();
@@ -190,7 +183,7 @@ Test(rsocket_process,
 	int status;
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	posix_spawn_file_actions_init(&act);
 	posix_spawn_file_actions_adddup2(&act, fds[1], 0);
 	posix_spawn_file_actions_adddup2(&act, fds[1], 1);
@@ -218,7 +211,7 @@ Test(rsocket_process, a_child_that_only_closes_changes_nothing)
 	int status;
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	child = fork();
 	if (child == 0)
 		_exit(rclose(fds[1]) == 0 && rclose(listener) == 0 ? 0 : 1);
@@ -240,7 +233,7 @@ Test(rsocket_process,
 	pid_t child;
 	char c;
 
-	connected();
+	listener = rsf_pair(fds);
 	child = vfork();
 	if (child == 0) {
 		copy = (int)syscall(SYS_dup, fds[0]);
@@ -261,7 +254,7 @@ Test(rsocket_process, the_next_socket_of_the_library_is_found)
 	const int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int far;
 
-	connected();
+	listener = rsf_pair(fds);
 	far = rfcntl(fds[1], F_DUPFD, 3000);
 	cr_assert_eq(vb_rs_next(-1), listener);
 	cr_assert_eq(vb_rs_next(low), listener);
@@ -351,7 +344,7 @@ Test(rsocket_process, a_socket_that_ends_while_a_child_has_its_descriptors_is_no
 	int status;
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	rs = vb_rs_get(fds[0]);
 	duplicate = rs->a;
 	cr_assert_eq(pipe(go_on), 0);

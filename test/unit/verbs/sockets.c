@@ -25,13 +25,6 @@ static int fds[2]; /* [0] has connected, [1] was accepted */
 static int listener;
 
 static void
-connected(void)
-{
-	listener = rsf_listener(AF_INET);
-	rsf_connect(listener, fds);
-}
-
-static void
 carries(int from, int to)
 {
 	char c = 0;
@@ -56,7 +49,7 @@ Test(sockets, a_range_that_is_closed_ends_its_sockets)
 {
 	char c;
 
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_eq(close_range((unsigned)fds[0], (unsigned)fds[0], CLOSE_RANGE_CLOEXEC), 0);
 	carries(fds[0], fds[1]);
 	cr_assert_eq(close_range((unsigned)fds[0], (unsigned)fds[0], 0), 0);
@@ -69,7 +62,7 @@ Test(sockets, a_child_closes_all_descriptors_from_a_number_on)
 {
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	child = fork();
 	if (child == 0) {
 		closefrom(3);
@@ -83,7 +76,7 @@ Test(sockets, a_child_closes_all_descriptors_from_a_number_on)
 
 Test(sockets, a_duplicate_that_fails_leaves_the_number_alone)
 {
-	connected();
+	listener = rsf_pair(fds);
 	errno = 0;
 	cr_assert_eq(dup2(FREE, fds[0]), -1);
 	cr_assert_eq(errno, EBADF);
@@ -97,7 +90,7 @@ Test(sockets, a_duplicate_replaces_a_socket_at_once)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	char c;
 
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_eq(dup2(fds[1], FREE), FREE);
 	cr_assert_eq(dup2(fds[0], FREE), FREE);
 	carries(FREE, fds[1]);
@@ -116,7 +109,7 @@ Test(sockets, a_child_of_vfork_that_duplicates_a_socket_changes_nothing_in_its_p
 {
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	child = vfork();
 	if (child == 0) {
 		if (dup2(fds[0], FREE) != FREE || dup2(FREE, fds[1]) != fds[1])
@@ -162,7 +155,7 @@ formats(bool fortified, int fd, const char *format, ...)
 
 Test(sockets, formatted_output_goes_to_the_peer_dprintf_3)
 {
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_eq(dprintf(fds[0], "%s %d\n", "GET", 1), 6);
 	has(fds[1], "GET 1\n");
 	cr_assert_eq(__dprintf_chk(fds[0], 1, "%05d", 42), 5);
@@ -178,7 +171,7 @@ Test(sockets, formatted_output_to_other_descriptors_is_the_c_library_s)
 	char got[8] = "";
 	int p[2];
 
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_eq(pipe(p), 0);
 	cr_assert_eq(dprintf(p[1], "%d", 12), 2);
 	cr_assert_eq(__dprintf_chk(p[1], 1, "%d", 34), 2);
@@ -190,7 +183,7 @@ Test(sockets, formatted_output_is_written_whole)
 {
 	char *text = malloc(100001), *got = malloc(100000);
 
-	connected();
+	listener = rsf_pair(fds);
 	memset(text, 'f', 100000);
 	text[100000] = '\0';
 	cr_assert_eq(dprintf(fds[0], "%s", text), 100000);
@@ -207,7 +200,7 @@ Test(sockets, messages_are_sent_in_order_sendmmsg_2)
 		{.msg_hdr = {.msg_iov = v + 1, .msg_iovlen = 2}},
 		{.msg_hdr = {.msg_iov = v + 3, .msg_iovlen = 1}}};
 
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_eq(sendmmsg(fds[0], m, 0, 0), 0);
 	cr_assert_eq(sendmmsg(fds[0], m, 3, 0), 3);
 	cr_assert_eq(m[0].msg_len, 4);
@@ -228,7 +221,7 @@ Test(sockets, a_message_that_is_sent_in_part_is_the_last_one_sendmmsg_2)
 		m[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}};
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 2654435761u >> 11);
-	connected();
+	listener = rsf_pair(fds);
 	n = sendmmsg(fds[0], m, 8, MSG_DONTWAIT);
 	cr_assert(n > 0 && n < 8, "%d", n);
 	cr_assert_lt(m[n - 1].msg_len, sizeof(bytes));
@@ -244,7 +237,7 @@ Test(sockets, a_stream_without_room_takes_no_message_sendmmsg_2)
 	struct iovec v = {bytes, sizeof(bytes)};
 	struct mmsghdr m = {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}};
 
-	connected();
+	listener = rsf_pair(fds);
 	while (sendmmsg(fds[0], &m, 1, MSG_DONTWAIT) == 1)
 		;
 	cr_assert_eq(errno, EAGAIN);
@@ -263,7 +256,7 @@ Test(sockets, messages_to_a_stream_that_has_ended_raise_sigpipe)
 	struct iovec v = {"x", 1};
 	struct mmsghdr m = {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1}};
 
-	connected();
+	listener = rsf_pair(fds);
 	signal(SIGPIPE, on_pipe);
 	cr_assert_eq(shutdown(fds[0], SHUT_WR), 0);
 	cr_assert_eq(sendmmsg(fds[0], &m, 1, MSG_NOSIGNAL), -1);
@@ -294,7 +287,7 @@ Test(sockets, messages_are_received_until_one_would_wait_recvmmsg_2)
 	struct iovec v[3];
 	char got[9];
 
-	connected();
+	listener = rsf_pair(fds);
 	messages_into(m, v, got);
 	cr_assert_eq(recvmmsg(fds[1], m, 3, MSG_DONTWAIT, NULL), -1);
 	cr_assert_eq(errno, EAGAIN);
@@ -321,7 +314,7 @@ Test(sockets, an_error_behind_the_first_message_is_that_of_the_next_call_recvmms
 	struct iovec v[3];
 	char got[9];
 
-	connected();
+	listener = rsf_pair(fds);
 	messages_into(m, v, got);
 	cr_assert_eq(write(fds[0], "abc", 3), 3);
 	fake_qp_event(rsf_qp(1), SAKER_EV_DISCONNECTED, 0);
@@ -340,7 +333,7 @@ Test(sockets, vectors_with_flags_are_those_of_the_stream_preadv2_2)
 	char a[4] = "", b[4] = "";
 	struct iovec out[2] = {{"abc", 3}, {"def", 3}}, in[2] = {{a, 3}, {b, 3}};
 
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_eq(preadv2(fds[1], in, 2, -1, RWF_NOWAIT), -1);
 	cr_assert_eq(errno, EAGAIN);
 	cr_assert_eq(pwritev2(fds[0], out, 2, -1, 0), 6);
@@ -363,7 +356,7 @@ Test(sockets, a_pipe_and_a_stream_exchange_no_bytes_within_the_kernel_splice_2)
 	char got[8] = "";
 	int p[2], q[2];
 
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_eq(pipe(p), 0);
 	cr_assert_eq(pipe(q), 0);
 	cr_assert_eq(write(p[1], "pipe", 4), 4);
@@ -387,7 +380,7 @@ Test(sockets, sendfile_sends_a_part_of_a_file_sendfile_2)
 	FILE *f = tmpfile();
 	off_t at = 2;
 
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_geq(fputs("0123456789", f), 0);
 	cr_assert_eq(fflush(f), 0);
 	cr_assert_eq(sendfile(fds[0], fileno(f), &at, 3), 3);
@@ -404,7 +397,7 @@ Test(sockets, a_stream_of_the_c_library_carries_the_bytes_fdopen_3)
 	char line[16] = "";
 	FILE *f;
 
-	connected();
+	listener = rsf_pair(fds);
 	f = fdopen(fds[0], "r+");
 	cr_assert_not_null(f);
 	cr_assert_eq(fputs("hello\n", f), 1);
@@ -422,7 +415,7 @@ Test(sockets, a_socket_in_the_place_of_a_standard_stream_carries_its_bytes_dup2_
 {
 	int old = dup(STDOUT_FILENO);
 
-	connected();
+	listener = rsf_pair(fds);
 	cr_assert_eq(dup2(fds[0], STDOUT_FILENO), STDOUT_FILENO);
 	printf("served\n");
 	fflush(stdout);
@@ -439,7 +432,7 @@ Test(sockets, a_child_serves_a_connection_by_its_standard_streams_dup2_2)
 	char line[16] = "";
 	pid_t child;
 
-	connected();
+	listener = rsf_pair(fds);
 	child = fork();
 	if (child == 0) {
 		dup2(fds[1], STDIN_FILENO);
