@@ -16,6 +16,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "wake.h"
+
 struct queue_entry {
 	uint32_t turn; /* atomic */
 	enum sk_log_level level;
@@ -32,15 +34,6 @@ static struct log_queue {
 	pthread_t thread;
 	void (*sink)(enum sk_log_level level, const char *line);
 } queue;
-
-static void
-queue_wake(void)
-{
-	const uint64_t one = 1;
-	ssize_t n = write(queue.fd, &one, sizeof(one));
-
-	(void)n; /* the counter is never so full that the write fails or blocks */
-}
 
 /* The sink of sk_log() while the thread runs. */
 static void
@@ -68,7 +61,7 @@ log_put(enum sk_log_level level, const char *line)
 	snprintf(e->line, sizeof(e->line), "%s", line);
 	__atomic_store_n(&e->turn, i + 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&queue.asleep, __ATOMIC_SEQ_CST))
-		queue_wake();
+		sk_wake(queue.fd);
 }
 
 /* Passes on line number `i`. Returns false when there is none yet. */
@@ -154,7 +147,7 @@ sk_log_queue_stop(void)
 	if (!queue.runs)
 		return;
 	__atomic_store_n(&queue.stop, true, __ATOMIC_SEQ_CST);
-	queue_wake();
+	sk_wake(queue.fd);
 	pthread_join(queue.thread, NULL);
 	close(queue.fd);
 	queue.runs = false;

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
 #include "../../base/mem.h"
+#include "../../base/wake.h"
 #include "../../falcon/psp.h"
 #include "../../rof/exchange.h"
 #include "instance.h"
@@ -24,14 +24,9 @@ SK_REASONS_DEFINE(eng, ENG_NONE, ENG_REASONS)
 void
 eng_wake(struct eng *e, uint32_t loops)
 {
-	const uint64_t one = 1;
-
 	shm_fence();
-	if (__atomic_load_n(&e->sleeping, __ATOMIC_RELAXED) & loops) {
-		ssize_t n = write(e->wake_fd, &one, sizeof(one));
-
-		(void)n; /* EAGAIN: the counter is full, so the loops are being woken already */
-	}
+	if (__atomic_load_n(&e->sleeping, __ATOMIC_RELAXED) & loops)
+		sk_wake(e->wake_fd);
 }
 
 int

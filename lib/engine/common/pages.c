@@ -17,6 +17,7 @@
 #include <rte_lcore.h>
 #include <rte_ring.h>
 
+#include "../../base/wake.h"
 #include "sigbus.h"
 
 #define PAGES_TAKE 64 /* requests that the thread takes from a ring at once */
@@ -181,15 +182,6 @@ eng_pages_create(const struct eng *e, unsigned nstages, uint32_t requests,
 	return NULL;
 }
 
-static void
-pages_ring(const struct eng_pages *p)
-{
-	const uint64_t one = 1;
-	ssize_t n = write(p->fd, &one, sizeof(one));
-
-	(void)n; /* EAGAIN: the thread is being woken already */
-}
-
 void
 eng_pages_destroy(struct eng_pages *p)
 {
@@ -197,7 +189,7 @@ eng_pages_destroy(struct eng_pages *p)
 		return;
 	if (p->running) {
 		__atomic_store_n(&p->stop, true, __ATOMIC_SEQ_CST);
-		pages_ring(p);
+		sk_wake(p->fd);
 		pthread_join(p->thread, NULL);
 	}
 	for (unsigned s = 0; s < p->nstages; s++) {
@@ -235,7 +227,7 @@ eng_pages_submit(struct eng_pages *p, struct eng_fetch_req *r)
 	rte_ring_sp_enqueue(p->in[r->stage], r);
 	shm_fence();
 	if (__atomic_load_n(&p->asleep, __ATOMIC_RELAXED))
-		pages_ring(p);
+		sk_wake(p->fd);
 }
 
 bool

@@ -18,6 +18,7 @@
 
 #include "../../base/clock.h"
 #include "../../base/mem.h"
+#include "../../base/wake.h"
 
 #define SLOW_NS    20000 /* an ordinary wake-up takes 1 to 5 us */
 #define CHECKS     8     /* wake-ups that are measured after a long one */
@@ -61,15 +62,6 @@ struct eng_waker {
 
 /* ---- The thread ---- */
 
-static void
-waker_write(int fd)
-{
-	static const uint64_t one = 1;
-	ssize_t n = write(fd, &one, sizeof(one));
-
-	(void)n; /* EAGAIN: the descriptor is full, so a wake-up is in it already */
-}
-
 /* Wakes a client, unless its user rests; then *wait is the time until which it does, if that is
  * earlier. Returns whether the client was woken. */
 static bool
@@ -85,7 +77,7 @@ waker_serve(struct eng_waker *w, struct waker_slot *slot, uint64_t *wait)
 	if (!rests)
 		__atomic_store_n(&slot->due, false, __ATOMIC_SEQ_CST);
 	if (!rests && slot->fd >= 0) {
-		waker_write(slot->fd);
+		sk_wake(slot->fd);
 		u->rest_until = from + REST * (sk_clock_ns(CLOCK_MONOTONIC) - from);
 	}
 	pthread_mutex_unlock(&slot->lock);
@@ -174,7 +166,7 @@ eng_waker_destroy(struct eng_waker *w)
 		return;
 	if (w->running) {
 		__atomic_store_n(&w->stop, true, __ATOMIC_SEQ_CST);
-		waker_write(w->fd);
+		sk_wake(w->fd);
 		pthread_join(w->thread, NULL);
 	}
 	for (uint32_t i = 0; i < w->n; i++)
@@ -254,7 +246,7 @@ timed_write(int fd, clockid_t clock)
 {
 	uint64_t from = sk_clock_ns(clock);
 
-	waker_write(fd);
+	sk_wake(fd);
 	return sk_clock_ns(clock) - from;
 }
 
@@ -292,7 +284,7 @@ waker_mark(struct eng_waker *w, struct waker_slot *slot)
 		return;
 	shm_fence();
 	if (__atomic_load_n(&w->asleep, __ATOMIC_RELAXED))
-		waker_write(w->fd);
+		sk_wake(w->fd);
 }
 
 bool
@@ -314,7 +306,7 @@ eng_client_wake(const struct eng_client *c, bool event)
 	if (sleeps == SHM_AWAKE || (sleeps == SHM_SLEEPS_EVENTS && !event))
 		return false;
 	if (w == NULL) {
-		waker_write(c->wake_fd);
+		sk_wake(c->wake_fd);
 		return false;
 	}
 	if (!eng_waker_slow(w, c->user))

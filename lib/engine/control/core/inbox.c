@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages between the control stage and other threads, in lists without a lock. */
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "../../../base/wake.h"
 #include "core.h"
 
 void
@@ -80,12 +80,10 @@ ctl_client_of(const struct eng_control *c, uint32_t id)
 void
 ctl_wake_socket(struct eng_control *c)
 {
-	static const uint64_t one = 1;
 	int fd = __atomic_load_n(&c->sock_fd, __ATOMIC_ACQUIRE);
 
-	/* No client has this eventfd, so its counter cannot be full. */
-	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
-		return;
+	if (fd >= 0)
+		sk_wake(fd);
 }
 
 void
