@@ -8,6 +8,7 @@
 #ifndef SAKER_CLIENT_PRIV_H
 #define SAKER_CLIENT_PRIV_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -312,7 +313,16 @@ int cl_command(struct saker *s, struct shm_msg *m, enum shm_op op);
 int cl_call_send(struct saker *s, struct cl_call *c, enum shm_op op);
 /* Waits for the reply, which replaces *c->msg. Returns its status, or -EPIPE. */
 int cl_call_wait(struct saker *s, struct cl_call *c);
-/* Sets saker_error() to the sentence of a refusal, and returns its status. */
+/* Returns the reason in a message that is not of success: an -errno, or -EPROTO for a value that is
+ * none, which a saker that is out of order may write. */
+static inline int
+cl_reason(int32_t status)
+{
+	const int least = -4095; /* of the kernel's numbers */
+
+	return status < 0 && status >= least ? status : -EPROTO;
+}
+/* Sets saker_error() to the sentence of a refusal, and returns its reason. */
 int cl_refusal(struct shm_msg *m);
 /* Sends a command about a QP without waiting for the reply. A refusal becomes an event in the
  * queue: the reply, with cl_refused_qp() as the QP's handle. Returns 0, or -EPIPE. */

@@ -295,7 +295,7 @@ event_fill(struct saker *s, struct shm_msg *m, struct saker_event *ev)
 	if (owner == NULL)
 		return false;
 	ev->type = row->type;
-	ev->status = m->status;
+	ev->status = m->status == 0 ? 0 : cl_reason(m->status);
 	if (row->kind == CL_QP)
 		ev->qp = owner;
 	else if (row->kind == CL_CQ)

@@ -194,9 +194,10 @@ mail_wait(struct saker *s, struct cl_call *c)
 int
 cl_refusal(struct shm_msg *m)
 {
+	int reason = cl_reason(m->status);
+
 	m->body.text[sizeof(m->body.text) - 1] = '\0';
-	return cl_fail(
-		m->status, "%s", m->body.text[0] != '\0' ? m->body.text : strerror(-m->status));
+	return cl_fail(reason, "%s", m->body.text[0] != '\0' ? m->body.text : strerror(-reason));
 }
 
 int

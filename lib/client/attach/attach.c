@@ -60,7 +60,7 @@ sock_recv(int sock, struct shm_sock_msg *m, int fds[WELCOME_FDS])
 		return cl_fail(
 			-EPROTO, "the reply is not that of a saker of version %u", SHM_VERSION);
 	m->text[sizeof(m->text) - 1] = '\0';
-	return cl_fail(m->status < 0 ? m->status : -EPERM, "%s", m->text);
+	return cl_fail(cl_reason(m->status), "%s", m->text);
 }
 
 static void

@@ -123,9 +123,12 @@ claim(struct cl_bar *b, const char *name)
 	for (unsigned i = 0; i < CLAIM_MS; i++) {
 		if (__atomic_load_n(&slot->serves, __ATOMIC_ACQUIRE) == b->token)
 			return 0;
-		if (__atomic_load_n(&slot->refused, __ATOMIC_ACQUIRE) == b->token)
-			return cl_fail(slot->status < 0 ? slot->status : -EPERM,
-				"the saker refuses another program: %s", strerror(-slot->status));
+		if (__atomic_load_n(&slot->refused, __ATOMIC_ACQUIRE) == b->token) {
+			int reason = cl_reason(__atomic_load_n(&slot->status, __ATOMIC_RELAXED));
+
+			return cl_fail(
+				reason, "the saker refuses another program: %s", strerror(-reason));
+		}
 		bar_nap(LOOK_NS);
 		__atomic_fetch_add(&slot->beat, 1, __ATOMIC_RELAXED);
 	}

@@ -103,6 +103,11 @@ Test(client_cm, a_refusal_without_a_waiting_call_is_an_event)
 	cr_assert_eq(ev.qp, qp);
 	cr_assert_str_eq(saker_error(), f.refuse_text);
 	cr_assert_eq(saker_event(s, &ev), 0);
+	f.refuse_status = INT32_MIN;
+	cr_assert_eq(saker_connect(qp, NULL, &there, 1, &no_wait), 0);
+	fake_poll(&f);
+	cr_assert_eq(saker_event(s, &ev), 1);
+	cr_assert_eq(ev.status, -EPROTO, "no errno");
 	cr_assert_eq(saker_connect(qp, NULL, &there, 1, &no_wait), 0);
 	fake_poll(&f);
 	cr_assert_eq(saker_qp_destroy(qp), 0);

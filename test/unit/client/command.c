@@ -230,6 +230,22 @@ Test(client_command, a_refusal_is_the_engines_sentence_and_status)
 	cr_assert_eq(saker_cq_destroy(cq), 0, "what was refused is still there");
 }
 
+Test(client_command, a_reason_that_is_no_errno_is_a_protocol_error)
+{
+	const int32_t reasons[] = {INT32_MIN, INT32_MIN + 1, -4096};
+	struct saker_pd *more;
+
+	f.refuse_op = SHM_PD_CREATE;
+	f.refuse_text = "";
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		f.refuse_status = reasons[i];
+		cr_assert_eq(saker_pd_create(s, &more), -EPROTO);
+		cr_assert_str_eq(saker_error(), strerror(EPROTO));
+	}
+	f.refuse_status = -4095;
+	cr_assert_eq(saker_pd_create(s, &more), -4095);
+}
+
 #define MANY 20
 
 Test(client_command, many_qps_are_created_with_several_commands_under_way)

@@ -52,7 +52,7 @@ welcome(struct fake_sock *k, struct shm_sock_msg *m)
 	memset(m, 0, sizeof(*m));
 	if (k->refuse_hello != NULL) {
 		m->op = SHM_REFUSED;
-		m->status = -EUSERS;
+		m->status = k->refuse_status != 0 ? k->refuse_status : -EUSERS;
 		strcpy(m->text, k->refuse_hello);
 		reply(k, m, NULL, 0);
 		return;

@@ -16,6 +16,7 @@ struct fake_sock {
 	int listen, sock, wake_engine, stop;
 	/* The contents of its WELCOME. */
 	const char *refuse_hello;
+	int32_t refuse_status; /* of refuse_hello; 0: -EUSERS */
 	bool wrong_magic, few_fds;
 	uint64_t region_most; /* larger regions are refused */
 	/* The contents of the messages of the client. */

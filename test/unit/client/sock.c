@@ -98,6 +98,15 @@ Test(client_sock, a_refused_hello_is_the_engines_sentence)
 	fake_sock_stop(&k);
 }
 
+Test(client_sock, a_refusal_with_a_reason_that_is_no_errno_is_a_protocol_error)
+{
+	k.refuse_hello = "no";
+	k.refuse_status = INT32_MIN;
+	fake_sock_start(&k);
+	cr_assert_eq(saker_open(k.path, NULL, &s), -EPROTO);
+	fake_sock_stop(&k);
+}
+
 Test(client_sock, a_welcome_that_lacks_something_is_refused)
 {
 	k.few_fds = true;
