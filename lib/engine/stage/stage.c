@@ -309,7 +309,8 @@ uint64_t
 eng_stage_deadline(const struct eng_stage *s)
 {
 	if ((!TAILQ_EMPTY(&s->rounds) && !s->all.over_rate) || !TAILQ_EMPTY(&s->pending) ||
-		!TAILQ_EMPTY(&s->touched) || s->nnoticing > 0 || waits_for_ring(s))
+		!TAILQ_EMPTY(&s->touched) || s->nnoticing > 0 || waits_for_ring(s) ||
+		eng_records_unchecked(s))
 		return 0;
 	return SK_MIN(sk_wheel_next(&s->wheel), sk_wheel_next(&s->fetches));
 }

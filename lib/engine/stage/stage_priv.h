@@ -44,6 +44,7 @@ struct rte_ring;
 #define ENG_EVENT_REST         16     /* turns without that, when all event rings were full */
 #define ENG_STARVING_TURN      4      /* users that wait for records that a turn checks */
 #define ENG_STARVING_WAKE      16     /* QPs of such a user that a turn wakes */
+#define ENG_STARVING_REST      8      /* turns without that, when no such user could get a record */
 /* A client is cold after ENG_COLD_AFTER turns without a doorbell, if more than ENG_HOT_MIN clients
  * are hot. The stage polls a cold client in every ENG_COLD_TURNS-th turn. */
 #define ENG_COLD_AFTER 4096
@@ -159,6 +160,8 @@ struct eng_stage {
 	struct eng_returned *returned; /* of all users */
 	struct eng_stage_user_list starving;
 	uint32_t nstarving, next_trim; /* next_trim: the next user whose share is checked */
+	uint32_t starving_idle;        /* users in a row that could not get a record */
+	uint32_t starving_rest;        /* turns until the next check */
 	struct eng_qp_list pending;    /* QPs that got a bit of enum eng_qp_pending in this turn */
 	struct eng_qp_list ring_full[ENG_MAX_TRANSPORTS];
 	struct eng_cq_list touched; /* CQs with new completions */
@@ -304,8 +307,16 @@ eng_record_sent(struct eng_returned *own, const struct eng_qp *qp)
 }
 /* Makes the QP wait until its user may have more records. */
 void eng_record_wait(struct eng_stage *s, struct eng_qp *qp);
-/* Returns records of QPs to the shares, and wakes QPs that wait for one. */
+/* Returns records of QPs to the shares, and wakes QPs that wait for one. When no user could get
+ * one, the next check comes ENG_STARVING_REST turns later. */
 void eng_records_poll(struct eng_stage *s);
+/* Returns whether a QP may wait for a record that was returned since the last check: the loop must
+ * not sleep. */
+static inline bool
+eng_records_unchecked(const struct eng_stage *s)
+{
+	return s->nstarving > 0 && s->starving_rest < ENG_STARVING_REST;
+}
 
 /* ---- stage_qp.c: QPs and their messages ---- */
 

@@ -130,6 +130,7 @@ eng_record_wait(struct eng_stage *s, struct eng_qp *qp)
 	if (u->starving)
 		return;
 	u->starving = true;
+	s->starving_rest = 0;
 	s->nstarving++;
 	TAILQ_INSERT_TAIL(&s->starving, u, next);
 }
@@ -146,20 +147,26 @@ trim(struct eng_stage *s, struct eng_stage_user *u)
 	u->share -= n;
 }
 
-static void
+/* Returns whether the user may have a record. */
+static bool
 wake(struct eng_stage *s, struct eng_stage_user *u)
 {
-	uint32_t n = refresh(s, u) + sk_share_room(&s->records, (uint32_t)(u - s->users));
+	uint32_t room = refresh(s, u) + sk_share_room(&s->records, (uint32_t)(u - s->users));
 	struct eng_qp *qp;
 
-	n = SK_MIN(n, (uint32_t)ENG_STARVING_WAKE);
-	for (; n > 0 && (qp = TAILQ_FIRST(&u->starved)) != NULL; n--)
+	for (uint32_t n = SK_MIN(room, (uint32_t)ENG_STARVING_WAKE);
+		n > 0 && (qp = TAILQ_FIRST(&u->starved)) != NULL; n--)
 		eng_qp_activate(s, qp);
+	return room > 0;
 }
 
 void
 eng_records_poll(struct eng_stage *s)
 {
+	if (s->starving_rest > 0) {
+		s->starving_rest--;
+		return;
+	}
 	for (uint32_t n = SK_MIN(s->nusers, (uint32_t)ENG_STARVING_TURN); n > 0; n--) {
 		trim(s, &s->users[s->next_trim]);
 		s->next_trim = (s->next_trim + 1) % s->nusers;
@@ -168,11 +175,15 @@ eng_records_poll(struct eng_stage *s)
 		struct eng_stage_user *u = TAILQ_FIRST(&s->starving);
 
 		TAILQ_REMOVE(&s->starving, u, next);
-		wake(s, u);
+		s->starving_idle = wake(s, u) ? 0 : s->starving_idle + 1;
 		u->starving = !TAILQ_EMPTY(&u->starved);
 		if (u->starving)
 			TAILQ_INSERT_TAIL(&s->starving, u, next);
 		else
 			s->nstarving--;
+	}
+	if (s->starving_idle >= s->nstarving) {
+		s->starving_idle = 0;
+		s->starving_rest = s->nstarving > 0 ? ENG_STARVING_REST : 0;
 	}
 }

@@ -430,6 +430,19 @@ acknowledge(unsigned n)
 		eng_rec_free(kept[--nkept]);
 }
 
+/* Runs a turn, and then others until the loop may sleep. */
+static void
+until_idle(struct stage_rig *r)
+{
+	unsigned turns = 0;
+
+	do {
+		stage_rig_turn(r, 1000);
+		cr_assert_lt(++turns, 1000, "the loop never sleeps");
+	} while (eng_stage_deadline(r->s) == 0);
+	cr_assert_eq(eng_stage_deadline(r->s), UINT64_MAX);
+}
+
 Test(engine_stage, a_user_whose_peers_do_not_read_holds_its_own_share_only, .init = pair_eal)
 {
 	struct stage_rig r;
@@ -444,13 +457,11 @@ Test(engine_stage, a_user_whose_peers_do_not_read_holds_its_own_share_only, .ini
 	many = make_qps(&h, &a, &hoarder, &sent[0]);
 	for (unsigned i = 0; i < QPS; i++)
 		eng_qp_activate(r.s, &many[i]);
-	for (unsigned i = 0; i < 100; i++)
-		stage_rig_turn(&r, 1000);
+	until_idle(&r);
 	before = sent[0];
 	cr_assert_gt(before, RIG_STORE / 2, "what nobody else needs is free to take");
 	cr_assert_gt(rte_mempool_avail_count(r.s->store), RIG_STORE / 8);
 	cr_assert(TAILQ_EMPTY(&r.s->rounds), "no QP tries again and again");
-	cr_assert_eq(eng_stage_deadline(r.s), UINT64_MAX);
 
 	stage_qp_make(&one, &b, &hoarder, &sent[1]);
 	eng_qp_activate(r.s, &one);
@@ -460,9 +471,9 @@ Test(engine_stage, a_user_whose_peers_do_not_read_holds_its_own_share_only, .ini
 
 	acknowledge((unsigned)sent[1]);
 	eng_qp_deactivate(r.s, &one);
+	until_idle(&r);
 	acknowledge(100);
-	stage_rig_turn(&r, 1000);
-	stage_rig_turn(&r, 1000);
+	until_idle(&r);
 	cr_assert_eq(sent[0], before + 100, "QPs that wait continue, by %lu", sent[0] - before);
 
 	for (unsigned i = 0; i < QPS; i++)
@@ -493,7 +504,7 @@ Test(engine_stage, a_user_that_is_idle_returns_its_records_to_the_others, .init 
 	eng_qp_deactivate(r.s, &qa);
 	acknowledge(nkept);
 	eng_qp_activate(r.s, &qb);
-	for (unsigned i = 0; i < 100; i++)
+	for (unsigned i = 0; i < r.s->nusers * (ENG_STARVING_REST + 1); i++)
 		stage_rig_turn(&r, 1000);
 	cr_assert_eq(sent[1], most);
 	eng_qp_deactivate(r.s, &qb);
