@@ -147,7 +147,7 @@ trim(struct eng_stage *s, struct eng_stage_user *u)
 	u->share -= n;
 }
 
-/* Returns whether the user may have a record. */
+/* Wakes QPs of the user for the records that it may have. Returns whether it may have one. */
 static bool
 wake(struct eng_stage *s, struct eng_stage_user *u)
 {
@@ -184,6 +184,6 @@ eng_records_poll(struct eng_stage *s)
 	}
 	if (s->starving_idle >= s->nstarving) {
 		s->starving_idle = 0;
-		s->starving_rest = s->nstarving > 0 ? ENG_STARVING_REST : 0;
+		s->starving_rest = ENG_STARVING_REST;
 	}
 }
